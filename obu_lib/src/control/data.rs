@@ -203,9 +203,13 @@ impl Obu {
             Destination::Node { id, .. } if id == self.context.id() => {
                 self.context.active_at = Some(now);
                 self.note_received(now, data.source);
-                if self.is_new(now, data) {
-                    self.deliver(now, data.payload, out);
+                if !self.is_new(now, data) {
+                    return;
                 }
+                if self.floods.has_brought(now, data.source, data.payload) {
+                    return self.count_duplicate();
+                }
+                self.deliver(now, data.payload, out);
             }
             Destination::Node { id, way } => self.relay_down(now, from, id, way, data, out),
             Destination::All { except, hop_limit, taken_at } => {
@@ -228,10 +232,14 @@ impl Obu {
     fn is_new(&mut self, now: Timestamp, data: &ToDownstream<'_>) -> bool {
         let is_new = self.duplicates.accept(now, data.source, data.boot, data.seq);
         if !is_new {
-            self.context.counters.drop_duplicate += 1;
-            self.note_doubled();
+            self.count_duplicate();
         }
         is_new
+    }
+
+    fn count_duplicate(&mut self) {
+        self.context.counters.drop_duplicate += 1;
+        self.note_doubled();
     }
 
     /// Where a message of this RSU that came from a neighbour goes on to on its way down, and the
@@ -297,8 +305,7 @@ impl Obu {
             if self.floods.is_new(now, data.source, taken, data.payload) {
                 self.deliver(now, data.payload, out);
             } else {
-                self.context.counters.drop_duplicate += 1;
-                self.note_doubled();
+                self.count_duplicate();
             }
         }
         // One frame over the radio, however many are behind us; to one alone it goes by unicast,

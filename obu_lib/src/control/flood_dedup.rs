@@ -5,6 +5,9 @@
 //! second's copy arrives. Both took it from the LAN at the same moment, and each says after which
 //! of its heartbeats that was. So a flood is known by what is in it and by that moment, as our
 //! clock has it: however late a copy comes, and by whichever RSU.
+//!
+//! What is for one client is flooded by an RSU that does not know where it is, while the other may
+//! know, and send it to its OBU alone.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -92,6 +95,23 @@ impl Floods {
             rsus: [rsu].into_iter().collect(),
             at: now,
         });
+        true
+    }
+
+    /// Whether `rsu` sends to us alone what another RSU flooded a moment ago, because it did not
+    /// know whom it is for.
+    pub(crate) fn has_brought(&mut self, now: Timestamp, rsu: NodeId, payload: &[u8]) -> bool {
+        let lately = |heard: &&mut HeardFlood| now.since(heard.at) <= SAME_WITHIN;
+        let mut others = self.heard.iter_mut().rev().take_while(lately).filter(|heard| {
+            // Most differ in length, and the digest is made for the rest only.
+            heard.content.1 == payload.len()
+                && !heard.rsus.contains(&rsu)
+                && heard.content.0 == crc32fast::hash(payload)
+        });
+        let Some(first) = others.next() else { return false };
+        if !first.rsus.is_full() {
+            first.rsus.push(rsu);
+        }
         true
     }
 }
@@ -183,6 +203,17 @@ mod tests {
         // again.
         assert!(!hears(&mut floods, 2000, (OTHER, 1450), b"who has"));
         assert!(!hears(&mut floods, 2000, (OTHER, 850), b"who has"));
+    }
+
+    #[test]
+    fn what_one_rsu_flooded_and_another_knows_whom_it_is_for_comes_once() {
+        let mut floods = Floods::default();
+        assert!(hears(&mut floods, 1000, (ONE, 1000), b"for you"));
+        assert!(!floods.has_brought(at(1900), ONE, b"for you"), "the same RSU: a further frame");
+        assert!(!floods.has_brought(at(1900), OTHER, b"for her"), "another frame");
+        assert!(!floods.has_brought(at(1901), OTHER, b"for you"), "too late to be the same");
+        assert!(floods.has_brought(at(1900), OTHER, b"for you"));
+        assert!(!floods.has_brought(at(1900), OTHER, b"for you"), "the client was sent it again");
     }
 
     #[test]

@@ -537,6 +537,20 @@ fn a_broadcast_of_the_lan_is_one_however_late_the_second_rsu_brings_it() {
     assert_eq!(t.obu.counters().drop_duplicate, 1);
 }
 
+/// The RSU we left does not know who has the client, and floods what is for it. The new one knows.
+#[test]
+fn what_one_rsu_floods_and_another_sends_to_us_alone_is_delivered_once() {
+    let mut t = just_moved();
+    assert!(floods(&mut t, RSU, 0, 1));
+    let before = t.taps;
+    t.rsu = OTHER_RSU;
+    t.down(OTHER_RSU, last(US), 2);
+    assert_eq!(t.taps, before);
+    assert_eq!(t.obu.counters().drop_duplicate, 1);
+    t.down(OTHER_RSU, last(US), 3);
+    assert_eq!(t.taps, before + 1, "a second equal one");
+}
+
 /// It numbers its heartbeats from the beginning, and of those none has come yet.
 #[test]
 fn a_broadcast_is_one_also_where_the_rsu_that_brings_the_copy_has_just_started_again() {
