@@ -113,14 +113,14 @@ fn heartbeat() -> impl Strategy<Value = Heartbeat> {
     (
         (node(), order(), 1..=INTERVAL_MS_MAX, any::<u16>()),
         (node(), any::<u32>(), any::<u32>(), node(), any::<u16>(), mtu()),
-        (any::<u8>(), 0..=MAX_HOPS, any::<bool>(), 0..=CHILDREN_MAX, 0..=STRIDE_MAX),
+        (any::<u8>(), 0..=MAX_HOPS, 0..=CHILDREN_MAX, 0..=STRIDE_MAX),
         prop::option::of(position()),
     )
         .prop_map(
             |(
                 (rsu, order, interval_ms, obus),
                 (sender, boot, hello, via, cost, mtu),
-                (hop_limit, hops, few_candidates, children, stride),
+                (hop_limit, hops, children, stride),
                 position,
             )| {
                 let (sender, via) = ends(rsu, hops, sender, via);
@@ -137,7 +137,6 @@ fn heartbeat() -> impl Strategy<Value = Heartbeat> {
                     mtu,
                     hop_limit,
                     hops,
-                    few_candidates,
                     children,
                     stride,
                     position,

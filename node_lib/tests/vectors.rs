@@ -54,7 +54,6 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
         mtu: 1500,
         hop_limit: 15,
         hops: 0,
-        few_candidates: false,
         children: 0,
         stride: 0,
         position: None,
@@ -138,7 +137,6 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
                 mtu: 1400,
                 hop_limit: 13,
                 hops: 2,
-                few_candidates: true,
                 children: 5,
                 stride: 2,
                 ..heartbeat

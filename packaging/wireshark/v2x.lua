@@ -77,7 +77,6 @@ add("uint8", "version", "Version", base.DEC, nil, 0xf0)
 add("uint8", "type", "Type", base.DEC, TYPES, 0x0f)
 add("uint8", "flags", "Flags", base.HEX)
 add("uint8", "flags.key_slot", "Key slot", base.DEC, nil, 0xc0)
-add("bool", "flags.few_candidates", "Few candidates", 8, nil, 0x01)
 add("uint8", "flags.children", "Children", base.DEC, nil, 0x0e)
 add("uint8", "flags.stride", "Stride", base.DEC, nil, 0x30)
 add("bool", "flags.goodbye", "Goodbye", 8, nil, 0x01)
@@ -327,7 +326,7 @@ end
 local KINDS = {}
 
 KINDS[1] = {
-    length = 48, flags = { "few_candidates", "children", "stride" },
+    length = 48, flags = { "children", "stride" },
     read = function(m)
         m:node(4, "rsu")
         m:row(10, 4, "boot")
@@ -798,7 +797,7 @@ local function flags(m, kind)
     tree:add(field["flags.key_slot"], byte)
     local known = { key_slot = { 0, 2 } }
     local places = {
-        few_candidates = { 7, 1 }, children = { 4, 3 }, stride = { 2, 2 }, goodbye = { 7, 1 },
+        children = { 4, 3 }, stride = { 2, 2 }, goodbye = { 7, 1 },
         standby = { 6, 1 }, acknowledge = { 5, 1 }, flood = { 4, 1 }, answer = { 4, 1 },
         again = { 3, 1 }, priority = { 5, 3 },
     }

@@ -508,7 +508,6 @@ impl HonestRsu {
             mtu: 1500,
             hop_limit: 15,
             hops: 0,
-            few_candidates: false,
             children: 0,
             stride: 0,
             position: None,

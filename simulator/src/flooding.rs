@@ -157,7 +157,6 @@ impl Node for Flooder {
             via: NodeId::NONE,
             mtu: self.radio.said_mtu(),
             obus: 0,
-            few_candidates: false,
             children: 0,
             stride: 0,
             position: None,

@@ -9,9 +9,6 @@ pub const STANDBY: u8 = 0x02;
 /// Heartbeat reply: the OBU waits for an acknowledgement.
 pub const ACKNOWLEDGE: u8 = 0x04;
 
-/// Heartbeat: the sender knows fewer candidates than it would like.
-pub const FEW_CANDIDATES: u8 = 0x01;
-
 /// Heartbeat: how many neighbours are reached from this RSU through the sender.
 pub const CHILDREN: u8 = 0x0e;
 

@@ -44,7 +44,6 @@
 //!     mtu: 1500,
 //!     hop_limit: 31,
 //!     hops: 0,
-//!     few_candidates: false,
 //!     children: 0,
 //!     stride: 0,
 //!     position: None,

@@ -193,7 +193,6 @@ fn of_heartbeat(message: &Heartbeat) -> Vec<Field> {
         mtu,
         hop_limit,
         hops,
-        few_candidates,
         children,
         stride,
         position,
@@ -210,7 +209,6 @@ fn of_heartbeat(message: &Heartbeat) -> Vec<Field> {
         one("v2x.mtu", mtu),
         one("v2x.hop_limit", hop_limit),
         one("v2x.hops", hops),
-        flag("v2x.flags.few_candidates", few_candidates),
         one("v2x.flags.children", children),
         one("v2x.flags.stride", stride),
     ];

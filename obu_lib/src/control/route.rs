@@ -366,8 +366,7 @@ impl Route {
         }
     }
 
-    /// A neighbour relayed a heartbeat, or the RSU sent one: who else speaks, and who lacks
-    /// candidates.
+    /// A neighbour relayed a heartbeat, or the RSU sent one: who else speaks.
     pub(crate) fn note_heartbeat(
         &mut self,
         context: &mut Context,
@@ -382,9 +381,6 @@ impl Route {
         let Some(hops) = self.hops() else { return };
         if heard.hops > 0 && heard.hops <= hops.saturating_add(1) {
             self.crowd.hear_relay(heard.order);
-        }
-        if heard.few_candidates && heard.hops >= hops {
-            self.crowd.hear_need(now, &mut context.random);
         }
     }
 

@@ -87,15 +87,6 @@ fn whoever_sends_through_us_to_a_far_rsu_goes_on_hearing_of_it() {
 }
 
 #[test]
-fn candidates_are_asked_for_where_our_own_data_goes_only() {
-    let mut t = attached_with(1);
-    relayed(&mut t, 1, &[(OTHER_RSU, 1, 1)]);
-    for heartbeat in t.heartbeats() {
-        assert_eq!(heartbeat.few_candidates, heartbeat.rsu == id(RSU), "{heartbeat:?}");
-    }
-}
-
-#[test]
 fn a_neighbour_that_does_not_answer_is_asked_ever_more_rarely() {
     let mut t = attached_with(1);
     let mut asked = Vec::new();

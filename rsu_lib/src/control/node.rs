@@ -380,7 +380,6 @@ impl Rsu {
             via: NodeId::NONE,
             mtu: self.radio.said_mtu(),
             obus,
-            few_candidates: false,
             children: 0,
             stride: 0,
             position: self.positions.to_say(now),

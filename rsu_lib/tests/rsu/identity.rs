@@ -29,7 +29,6 @@ pub(crate) fn of_our_id(boot: u32, hops: u8) -> Heartbeat {
         via: if hops == 0 { NodeId::NONE } else { id(US) },
         mtu: 1500,
         obus: 0,
-        few_candidates: false,
         children: 0,
         stride: 0,
         position: None,

@@ -6,7 +6,7 @@
 //! | offset | bytes | field       | meaning                                                             |
 //! |-------:|------:|-------------|---------------------------------------------------------------------|
 //! |      0 |     1 | type        | `0x21`                                                              |
-//! |      1 |     1 | flags       | bit 0 few candidates; bits 3–1 children, saturates; bits 5–4 stride, at most 2 |
+//! |      1 |     1 | flags       | bits 3–1 children, saturates; bits 5–4 stride, at most 2 |
 //! |      2 |     2 | length      | 48; 60 with a position                                              |
 //! |      4 |     6 | rsu         | whose heartbeat                                                     |
 //! |     10 |     4 | boot        | starts of the RSU                                                   |
@@ -80,8 +80,7 @@
 use super::position::{self, Position};
 use crate::mac::NodeId;
 use crate::messages::flags::{
-    ACKNOWLEDGE, CHILDREN, FEW_CANDIDATES, GOODBYE, STANDBY, STRIDE, children, children_flags,
-    flag, stride_flags,
+    ACKNOWLEDGE, CHILDREN, GOODBYE, STANDBY, STRIDE, children, children_flags, flag, stride_flags,
 };
 use crate::messages::format::Format;
 use crate::messages::prefix::length;
@@ -165,8 +164,6 @@ pub struct Heartbeat {
     pub hop_limit: u8,
     /// From the RSU to the sender.
     pub hops: u8,
-    /// The sender knows fewer candidates than it would like.
-    pub few_candidates: bool,
     /// Neighbours that this RSU reaches through the sender, at most
     /// [`CHILDREN_MAX`](crate::messages::flags::CHILDREN_MAX): so many, or more.
     pub children: u8,
@@ -177,8 +174,7 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    pub(crate) const FORMAT: Format =
-        Format::at_least(Kind::Heartbeat, LEN, FEW_CANDIDATES | CHILDREN | STRIDE);
+    pub(crate) const FORMAT: Format = Format::at_least(Kind::Heartbeat, LEN, CHILDREN | STRIDE);
 
     /// Bytes on the wire, prefix included.
     #[inline]
@@ -206,9 +202,7 @@ impl Heartbeat {
     fn wire(&self) -> Wire {
         Wire {
             version_type: Kind::Heartbeat.first_byte(),
-            flags: [flag(self.few_candidates, FEW_CANDIDATES)
-                | children_flags(self.children)
-                | stride_flags(self.stride)],
+            flags: [children_flags(self.children) | stride_flags(self.stride)],
             length: length(self.wire_len()),
             rsu: self.rsu.0,
             boot: self.order.boot.0.to_be_bytes(),
@@ -276,7 +270,6 @@ impl TryFrom<&[u8]> for Heartbeat {
             mtu: kind.mtu(mtu)?,
             hop_limit,
             hops: kind.hops_from(hops, (rsu, sender, NodeId(via)))?,
-            few_candidates: flags & FEW_CANDIDATES != 0,
             children: children(flags),
             stride: kind.stride(flags)?,
             position,
@@ -429,7 +422,6 @@ mod tests {
             mtu: 1500,
             hop_limit: 7,
             hops: 1,
-            few_candidates: true,
             children: 0,
             stride: 0,
             position: None,
@@ -482,7 +474,7 @@ mod tests {
     fn a_heartbeat_reads_as_it_was_written() {
         let flat: Vec<u8> = (&heartbeat()).into();
         let by_the_rsu =
-            [&[0x21, 1, 0, 48][..], &RSU.0, &[0, 0, 0, 3], &[0, 0, 0x03, 0xe8], &[0, 100], &[0, 9]];
+            [&[0x21, 0, 0, 48][..], &RSU.0, &[0, 0, 0, 3], &[0, 0, 0x03, 0xe8], &[0, 100], &[0, 9]];
         let by_the_sender = [
             &OBU.0[..],
             &[0, 0, 0, 9],

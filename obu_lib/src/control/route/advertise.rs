@@ -45,7 +45,6 @@ impl Route {
             is_in_scope && context.hops.is_none_or(|ours| hops <= ours.saturating_add(DETOUR_MAX));
         if !is_needed && !is_near
             || !self.crowd.speaks(
-                now,
                 order,
                 is_needed,
                 if self.is_ours { Speakers::OURS } else { Speakers::OTHER },
@@ -148,7 +147,6 @@ impl Route {
             via: route.via,
             obus: self.obus(),
             mtu: self.mtu(context),
-            few_candidates: self.is_ours && self.has_few_candidates(context, now),
             children: self.children,
             stride: route.stride,
             position: context.positions.to_say(now),

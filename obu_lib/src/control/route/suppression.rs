@@ -6,13 +6,10 @@
 //! of the silent ones start, with too many some of those that speak fall silent. It is the
 //! counter-based scheme of Ni et al. (MobiCom 1999, §3.2) with two changes. The choice is kept from
 //! one heartbeat to the next, because a neighbour counts as a candidate only while it speaks
-//! regularly. And whoever is needed always speaks: others route through it, or somebody behind it
-//! says that it knows too few candidates.
+//! regularly. And whoever is needed always speaks: others route through it.
 
-use std::time::Duration;
-
+use node_lib::Order;
 use node_lib::control::random::Random;
-use node_lib::{Order, Timestamp};
 
 /// How many shall speak: with fewer in earshot some of the silent ones start to, with more some of
 /// those that speak fall silent. Between the two nothing changes.
@@ -37,13 +34,6 @@ const START_ONE_IN: u32 = 4;
 /// At most one in two falls silent at a time.
 const STOP_ONE_IN: u32 = 2;
 
-/// Of those that could help a neighbour with few candidates, one in eight does so per heartbeat,
-/// until it has enough.
-const HELP_ONE_IN: u32 = 8;
-
-/// Who helps, speaks for so long.
-const HELP_FOR: Duration = Duration::from_secs(10);
-
 /// Fixed point of [`Crowd::average`].
 const UNIT: u32 = 16;
 
@@ -56,13 +46,12 @@ pub(super) struct Suppression {
     /// Relays per heartbeat, in 1/16: `a ← a + (heard − a)/4`.
     average: u32,
     is_speaker: bool,
-    helps_until: Option<Timestamp>,
 }
 
 impl Suppression {
     /// Nobody heard yet: who comes new speaks until it knows better.
     pub(super) fn new() -> Self {
-        Self { order: Order::default(), heard: 0, average: 0, is_speaker: true, helps_until: None }
+        Self { order: Order::default(), heard: 0, average: 0, is_speaker: true }
     }
 
     /// A neighbour relayed this heartbeat from at most one hop further away than we are.
@@ -70,13 +59,6 @@ impl Suppression {
         self.turn_to(order);
         if order == self.order {
             self.heard += 1;
-        }
-    }
-
-    /// A neighbour no nearer to the RSU than we are says that it knows few candidates.
-    pub(super) fn hear_need(&mut self, now: Timestamp, random: &mut Random) {
-        if random.below(HELP_ONE_IN) == 0 {
-            self.helps_until = Some(now + HELP_FOR);
         }
     }
 
@@ -99,16 +81,14 @@ impl Suppression {
     /// Whether to relay this heartbeat. `is_needed`: others route through us.
     pub(super) fn speaks(
         &mut self,
-        now: Timestamp,
         order: Order,
         is_needed: bool,
         speakers: Speakers,
         random: &mut Random,
     ) -> bool {
         self.turn_to(order);
-        let helps = self.helps_until.is_some_and(|until| now < until);
         let (least, most) = (speakers.least * UNIT, speakers.most * UNIT);
-        if is_needed || helps {
+        if is_needed {
             self.is_speaker = true;
         } else if self.is_speaker {
             let surplus = self.average.saturating_sub(most);
@@ -132,9 +112,8 @@ mod tests {
         let mut counts = Vec::new();
         for beat in 1..=beats {
             let order = Order::new(1, beat);
-            let now = Timestamp::from_millis(u64::from(beat) * 100);
             let speakers: Vec<usize> = (0..nodes)
-                .filter(|n| crowd[*n].speaks(now, order, *n < needed, Speakers::OURS, &mut random))
+                .filter(|n| crowd[*n].speaks(order, *n < needed, Speakers::OURS, &mut random))
                 .collect();
             for speaker in &speakers {
                 for (n, node) in crowd.iter_mut().enumerate() {
@@ -177,31 +156,15 @@ mod tests {
     fn who_has_a_way_again_speaks_and_falls_silent_only_in_a_crowd() {
         let mut random = Random::new(3);
         let mut crowd = Suppression::new();
-        let now = Timestamp::from_millis(1000);
         crowd.is_speaker = false;
         crowd.average = 4 * UNIT;
         let speaks = |crowd: &mut Suppression, random: &mut Random| {
-            crowd.speaks(now, Order::default(), false, Speakers::OURS, random)
+            crowd.speaks(Order::default(), false, Speakers::OURS, random)
         };
         assert!(!speaks(&mut crowd, &mut random));
         crowd.speak_up();
         assert!((0..100).all(|_| speaks(&mut crowd, &mut random)));
         crowd.average = 20 * UNIT;
         assert!(!(0..100).all(|_| speaks(&mut crowd, &mut random)));
-    }
-
-    #[test]
-    fn some_of_those_that_can_help_a_neighbour_do() {
-        let mut random = Random::new(3);
-        let now = Timestamp::from_millis(1000);
-        let mut crowd = Suppression::new();
-        crowd.average = 20 * UNIT;
-        crowd.is_speaker = false;
-        let order = |n| Order::new(1, n);
-        assert!(!crowd.speaks(now, order(1), false, Speakers::OURS, &mut random));
-        for _ in 0..100 {
-            crowd.hear_need(now, &mut random);
-        }
-        assert!(crowd.speaks(now, order(2), false, Speakers::OURS, &mut random));
     }
 }

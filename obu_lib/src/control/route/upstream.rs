@@ -249,11 +249,6 @@ impl Route {
         self.child_at.is_some_and(|at| now.since(at) < lately)
     }
 
-    /// Fewer neighbours than we want to keep ready could be upstream with the next heartbeat.
-    pub(super) fn has_few_candidates(&self, context: &Context, now: Timestamp) -> bool {
-        self.candidates_in_reach(context, now) < context.cached_candidates
-    }
-
     /// Neighbours no further away than we are that could be upstream with the next heartbeat, the
     /// upstream among them.
     pub(crate) fn candidates_in_reach(&self, context: &Context, now: Timestamp) -> usize {

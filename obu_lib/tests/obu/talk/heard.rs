@@ -97,7 +97,6 @@ impl Talk {
                 via: via.map_or(if hops == 0 { NodeId::NONE } else { rsu }, id),
                 obus,
                 mtu: self.mtu,
-                few_candidates: false,
                 children: self.children,
                 stride: self.stride,
                 position: self.position,

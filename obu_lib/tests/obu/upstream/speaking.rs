@@ -91,22 +91,6 @@ fn in_a_crowd_only_relays_no_more_than_one_hop_farther_speak_for_us() {
 }
 
 #[test]
-fn who_has_few_neighbours_to_go_to_asks_those_in_a_crowd_to_speak() {
-    let asks = |heard: &[(Mac, u8)]| {
-        let mut t = behind_a();
-        for _ in 0..30 {
-            beat(&mut t, heard);
-        }
-        t.pass(t.now + 20);
-        t.heartbeats().last().map(|heartbeat| heartbeat.few_candidates)
-    };
-    let d = Mac([2, 0, 0, 0, 0, 0x0d]);
-    assert_eq!(asks(&[(A, 2)]), Some(true));
-    assert_eq!(asks(&[(A, 2), (B, 2), (C, 2), (d, 2)]), Some(false));
-    assert_eq!(asks(&[(A, 2), (B, 4), (C, 4), (d, 4)]), Some(true), "those may be behind us");
-}
-
-#[test]
 fn withdrawals_and_goodbyes_are_apart_though_it_is_asked_all_the_time() {
     for is_goodbye in [false, true] {
         let mut t = Talk::settled_behind(A);

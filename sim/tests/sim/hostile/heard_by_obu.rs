@@ -336,7 +336,6 @@ const FIRST: Heartbeat = Heartbeat {
     via: NodeId::NONE,
     mtu: 1500,
     obus: 0,
-    few_candidates: false,
     children: 0,
     stride: 0,
     position: None,

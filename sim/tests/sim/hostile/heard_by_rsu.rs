@@ -453,7 +453,6 @@ fn heartbeats_of_the_rsus_own_id_do_not_take_its_boot_count_to_the_end() {
         mtu: 1500,
         hop_limit: 15,
         hops,
-        few_candidates: false,
         children: 0,
         stride: 0,
         position: None,
