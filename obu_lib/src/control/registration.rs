@@ -284,7 +284,7 @@ impl Registration {
         }
     }
 
-    /// This RSU's answer to somebody behind us came: it knows our upstream.
+    /// This RSU's answer to somebody behind us came through our upstream: it knows that one.
     pub(crate) fn note_passing_ack(&mut self, rsu: NodeId, is_ours: bool) {
         if let Some(telling) = self.told(rsu, is_ours) {
             telling.pending.take_if(|pending| pending.is_mentioned);

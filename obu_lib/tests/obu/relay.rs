@@ -187,8 +187,8 @@ fn what_a_relay_only_mentioned_it_mentions_again_when_a_child_wants_an_answer() 
     assert_eq!(said_there(&t).len(), 1, "it may have been lost");
 }
 
-#[test]
-fn a_relay_that_stands_by_mentions_its_new_upstream_again_as_well() {
+/// It stands by at the other RSU, and its way there has just changed from B to E.
+fn between_with_standby() -> Talk {
     let mut t = Talk::settled_behind(A);
     t.acknowledge(A);
     t.prove_towards(OTHER_RSU, B, 1);
@@ -199,9 +199,27 @@ fn a_relay_that_stands_by_mentions_its_new_upstream_again_as_well() {
     live_at(&mut t, 200, [(RSU, A, 1), (OTHER_RSU, E, 1)]);
     assert_eq!(t.obu.upstream_for(id(OTHER_RSU)), Some(id(E)));
     t.clear();
+    t
+}
+
+#[test]
+fn a_relay_that_stands_by_mentions_its_new_upstream_again_as_well() {
+    let mut t = between_with_standby();
     asks(&mut t, 1, false);
     let said: Vec<_> = said_there(&t).iter().map(|reply| (reply.via, reply.standby)).collect();
     assert_eq!(said, [(id(E), true)]);
+}
+
+#[test]
+fn an_answer_that_comes_another_way_does_not_say_that_the_rsu_knows_the_new_upstream() {
+    for (via, words) in [(B, 1), (E, 0)] {
+        let mut t = between_with_standby();
+        t.rsu = OTHER_RSU;
+        t.answer_passes(via, C);
+        t.rsu = RSU;
+        asks(&mut t, 1, false);
+        assert_eq!(said_there(&t).len(), words, "it came through {via}");
+    }
 }
 
 #[test]

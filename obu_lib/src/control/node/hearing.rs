@@ -404,7 +404,10 @@ impl Obu {
         let is_ours = self.is_attached_to(ack.rsu);
         let is_passing = ack.destination != self.context.id();
         if is_passing {
-            self.registration.note_passing_ack(ack.rsu, is_ours);
+            // What comes another way was sent by what the RSU knew before.
+            if self.upstream_of(ack.rsu) == Some(from) {
+                self.registration.note_passing_ack(ack.rsu, is_ours);
+            }
         } else if !is_ours {
             self.registration.handle_other_ack(now, ack);
         } else if self.registration.handle_ack(&mut self.context, now, ack) {

@@ -46,11 +46,11 @@ impl Talk {
         self.wire(via, US, ack.into());
     }
 
-    /// Our RSU's answer to somebody behind us, on its way there.
+    /// The RSU's answer to somebody behind us, on its way there.
     pub(crate) fn answer_passes(&mut self, via: Mac, to: Mac) {
         let ack = AnnouncementAck {
             destination: id(to),
-            rsu: id(RSU),
+            rsu: id(self.rsu),
             epoch: 1,
             seq: Seq(1),
             digest: 0,
