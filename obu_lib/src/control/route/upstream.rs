@@ -82,10 +82,8 @@ impl Route {
         }
         if self.asked == 1 && !may_defer {
             // No answer to the first question: if it is dead we want to know at once who else is
-            // alive. In full air the best of them must do, or nobody hears the answers for the
-            // questions.
-            let most = if context.load.is_full() { 1 } else { usize::MAX };
-            for mac in self.ready(context, now).into_iter().take(most) {
+            // alive.
+            for mac in self.ready(context, now) {
                 if !self.is_congested(context) || context.questions.take(now) {
                     context.probe(now, mac, self.rsu, out);
                 }
@@ -428,11 +426,7 @@ impl Route {
             .map(|c| (judge.ranker.rank(c), c.mac))
             .collect();
         asked.sort_unstable();
-        asked.truncate(match self.is_congested(context) {
-            _ if may_defer => 1,
-            true => LOOK_IN_THE_THICK,
-            false => LOOK_AT_ONCE,
-        });
+        asked.truncate(if may_defer { 1 } else { LOOK_AT_ONCE });
         if may_defer && !asked.is_empty() {
             let wait = timing::ask_every(self.interval);
             self.look_at = Some(now + context.random.jitter(wait, 25));
@@ -626,11 +620,8 @@ const MARGIN_DENOMINATOR: u32 = 4;
 /// with 10 % loss wander by about 0.15.
 const MARGIN_LEAST: Cost = Cost(48);
 
-/// Unproven candidates asked at once …
+/// Unproven candidates asked at once; by those that have time, one.
 const LOOK_AT_ONCE: usize = 3;
-
-/// … and where it is congested; by those that have time, one.
-const LOOK_IN_THE_THICK: usize = 2;
 
 /// So much cheaper than this a candidate has to be to be called better.
 pub(super) fn margin_under(cost: Cost) -> Cost {
