@@ -369,7 +369,7 @@ impl Route {
     /// A neighbour relayed a heartbeat, or the RSU sent one: who else speaks.
     pub(crate) fn note_heartbeat(
         &mut self,
-        context: &mut Context,
+        context: &Context,
         now: Timestamp,
         from: Mac,
         heard: &Heartbeat,

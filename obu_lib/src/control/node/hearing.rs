@@ -72,7 +72,7 @@ impl Obu {
             Duration::from_millis(u64::from(heartbeat.interval_ms)),
         );
         if is_believed && let Some(route) = self.routes.get_mut(&heartbeat.rsu) {
-            route.note_heartbeat(&mut self.context, now, from, heartbeat);
+            route.note_heartbeat(&self.context, now, from, heartbeat);
             if self.attached.is_none_or(|attached| attached.rsu == heartbeat.rsu) {
                 // Without an RSU there is nobody around, for all we know.
                 let obus = route.obus().max(self.obus_around());
