@@ -27,7 +27,7 @@
 //! **Steady state.** Once a second a reply names the upstream and lets the RSU compare client sets
 //! by digest. The upstream and the best candidates are probed about as often, so that a candidate
 //! is known to work before it is needed. Silence of 1.2 intervals, or data sent for as long without
-//! proof that it arrives, makes the OBU ask its upstream every eighth of an interval.
+//! proof that it arrives, makes the OBU ask its upstream every sixth of an interval.
 //!
 //! **Crowd.** From 16 OBUs at an RSU on, few relay its heartbeats, and replies and probes become
 //! rarer. An OBU whose clients are still watches its upstream less closely and has patience: it

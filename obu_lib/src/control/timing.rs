@@ -36,21 +36,24 @@ impl Watch {
     /// stay away before it is asked. It is late after as many P and 0.2 I, because heartbeats come
     /// at most 1.1 I apart and relays delay them by up to [`RELAY_DELAY_MAX`].
     ///
-    /// It is asked every I/8, and dead 0.8 I after it was late, but not before a second heartbeat
-    /// could have come: after 2.25 I. So 75 ms of 300 are left for the hand-over itself. `is_used`:
-    /// frames go through it. Then it is asked at once, and six times.
+    /// `is_urgent`: frames go through it, and there is room for questions. Then it is asked at
+    /// once, and every I/6, six times. It is dead 1.05 I after it was late: if only one heartbeat
+    /// may stay away, 75 ms of 300 are left for the hand-over itself.
     ///
     /// Else the first question waits a random time up to I/2: many may have missed the same, and
-    /// are spared theirs by the first answer. It is asked twice, as the radio repeats a question
-    /// itself, and dead after 3 I, if two may stay away. Whoever has no question left bears with it
-    /// for as long as what it said counts ([`fresh_for`]). An idle OBU of a crowd asks once, and
-    /// gives it up [`answer_within`] later.
-    pub(crate) fn new(interval: Duration, stride: u8, missed: u32, is_used: bool) -> Self {
+    /// are spared theirs by the first answer. It is asked twice, I/8 apart, as the radio repeats a
+    /// question itself, and dead 0.8 I after it was late: after 3 I, if two may stay away.
+    /// Whoever has no question left bears with it for as long as what it said counts
+    /// ([`fresh_for`]). An idle OBU of a crowd asks once, and gives it up [`answer_within`] later.
+    pub(crate) fn new(interval: Duration, stride: u8, missed: u32, is_urgent: bool) -> Self {
         let late_after = period(interval, stride) * missed + interval / 5;
-        let (asked_min, ask_within) = if is_used { (6, Duration::ZERO) } else { (2, interval / 2) };
-        let dead_after = (late_after + interval * 4 / 5).max(interval * 9 / 4);
+        let (asked_min, ask_every, ask_within, answered) = if is_urgent {
+            (6, ask_every(interval), Duration::ZERO, interval * 21 / 20)
+        } else {
+            (2, interval / 8, interval / 2, interval * 4 / 5)
+        };
+        let dead_after = late_after + answered;
         let silence_max = fresh_for(interval, stride).max(dead_after);
-        let ask_every = ask_every(interval);
         Self { late_after, ask_every, ask_within, asked_min, dead_after, silence_max }
     }
 
@@ -99,9 +102,9 @@ pub(crate) fn heard_lately(interval: Duration) -> Duration {
     interval * 100
 }
 
-/// A late upstream is asked this often: I/8. Without a way, so is a neighbour that may have one.
+/// Without a way, a neighbour that may have one is asked this often: I/6.
 pub(crate) fn ask_every(interval: Duration) -> Duration {
-    interval / 8
+    interval / 6
 }
 
 /// An idle OBU in a crowd asks a silent upstream once. If no answer comes within I/2, it is gone: a
@@ -141,7 +144,7 @@ pub(crate) const CANDIDATE_INTERVALS: u32 = 13;
 /// Nobody counts on what one of this stride said for longer: half an interval more than who bears
 /// with it the longest ([`MISSED_MAX`]), and then it is no candidate any more.
 pub(crate) fn counted_on_for(interval: Duration, stride: u8) -> Duration {
-    let borne_with = Watch::new(interval, stride, MISSED_MAX, true).silence_max;
+    let borne_with = Watch::new(interval, stride, MISSED_MAX, false).silence_max;
     borne_with.min(interval * CANDIDATE_INTERVALS) + interval / 2
 }
 
@@ -315,18 +318,17 @@ mod tests {
         Duration::from_secs(10),
     ];
 
-    /// All there are: how many heartbeats may stay away, their stride, and whether frames go.
+    /// All there are: how many heartbeats may stay away, their stride, and whether it is urgent.
     fn watches(interval: Duration) -> Vec<(String, Watch)> {
-        let mut watches = Vec::new();
-        for missed in 1..=MISSED_MAX {
-            for stride in 0..=STRIDE_MAX {
-                for is_used in [false, true] {
-                    let name = format!("{missed} of stride {stride}, used: {is_used}");
-                    watches.push((name, Watch::new(interval, stride, missed, is_used)));
-                }
-            }
-        }
-        watches
+        let urgent = (1, 0..=STRIDE_MAX, true);
+        let others = (1..=MISSED_MAX).map(|missed| (missed, 0..=STRIDE_MAX, false));
+        let of = |(missed, strides, is_urgent): (u32, std::ops::RangeInclusive<u8>, bool)| {
+            strides.map(move |stride| {
+                let watch = Watch::new(interval, stride, missed, is_urgent);
+                (format!("{missed} of stride {stride}, urgent: {is_urgent}"), watch)
+            })
+        };
+        std::iter::once(urgent).chain(others).flat_map(of).collect()
     }
 
     fn close(interval: Duration) -> Watch {
@@ -525,9 +527,9 @@ mod tests {
     }
 
     #[test]
-    fn without_a_way_eight_questions_fit_into_an_interval() {
+    fn without_a_way_six_questions_fit_into_an_interval() {
         for interval in INTERVALS {
-            assert_eq!(ask_every(interval) * 8, interval, "{interval:?}");
+            assert_eq!(ask_every(interval) * 6, interval / 6 * 6, "{interval:?}");
         }
     }
 

@@ -184,8 +184,9 @@ impl Route {
 
     /// How closely the upstream is watched.
     pub(super) fn watch(&self, context: &Context, now: Timestamp) -> Watch {
-        let (is_idle, stride) = (self.is_idle(now), self.upstream_stride());
-        let most = match (self.is_congested(context), is_idle) {
+        let (is_idle, is_congested) = (self.is_idle(now), self.is_congested(context));
+        let (stride, is_urgent) = (self.upstream_stride(), !is_idle && !is_congested);
+        let most = match (is_congested, is_idle) {
             (true, _) => timing::MISSED_MAX,
             (false, true) => timing::MISSED_IDLE,
             (false, false) => 1,
@@ -194,8 +195,8 @@ impl Route {
         let is_needed = !is_idle || self.has_children(now);
         let link = self.upstream_link(context).filter(|_| is_needed);
         let missed = link.map_or(most, |link| link.missed_by_chance(stride, most));
-        let watch = Watch::new(self.interval, stride, missed, !is_idle);
-        if is_idle { watch } else { watch.in_turn(self.interval, context.in_earshot()) }
+        let watch = Watch::new(self.interval, stride, missed, is_urgent);
+        if is_urgent { watch.in_turn(self.interval, context.in_earshot()) } else { watch }
     }
 
     /// So much of what the upstream says to all gets lost that its silence says little.

@@ -136,9 +136,7 @@ fn a_relay_through_which_seven_words_stay_unanswered_is_left_for_another() {
     assert_eq!(left_after(&mut t, A, 5000, &heard), None, "all is answered");
     t.tap(CAMERA, SERVER);
     let (after, other) = left_after(&mut t, A, 5000, &heard).expect("nobody answers");
-    // Between them 20, 40, 80, 160 and three times 320 ms, each a quarter longer or shorter.
-    let waits = 1260 * 3 / 4..=1260 * 5 / 4 + 5;
-    assert!(waits.contains(&after) && other == B, "{after} ms, {other}");
+    assert!((700..=1500).contains(&after) && other == B, "{after} ms, {other}");
     // B brings nothing any more: there is no other than A.
     let alone = t.now;
     while t.obu.attachment() != attached(RSU, A, 2) {

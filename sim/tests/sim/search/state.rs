@@ -58,7 +58,7 @@ const LEFT_OUT: &[&str] = &[
     // Only tells when it is worth looking whether any is too old.
     "Neighbours.oldest",
     "Candidates.oldest",
-    // Paces questions; it moves one by an eighth of an interval at most.
+    // Paces questions; it moves one by a sixth of an interval at most.
     "Probes.last",
     "Probes.sample_at",
     // Told only.
