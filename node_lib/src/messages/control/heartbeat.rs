@@ -6,7 +6,7 @@
 //! | offset | bytes | field       | meaning                                                             |
 //! |-------:|------:|-------------|---------------------------------------------------------------------|
 //! |      0 |     1 | type        | `0x21`                                                              |
-//! |      1 |     1 | flags       | bits 3–1 children, saturates; bits 5–4 stride, at most 2 |
+//! |      1 |     1 | flags       | bits 3–1 children, saturates; bits 5–4 stride, at most 2            |
 //! |      2 |     2 | length      | 48; 60 with a position                                              |
 //! |      4 |     6 | rsu         | whose heartbeat                                                     |
 //! |     10 |     4 | boot        | starts of the RSU                                                   |
