@@ -47,6 +47,15 @@ struct HeardFlood {
     at: Timestamp,
 }
 
+impl HeardFlood {
+    /// This RSU has brought it as well.
+    fn note(&mut self, rsu: NodeId) {
+        if !self.rsus.is_full() {
+            self.rsus.push(rsu);
+        }
+    }
+}
+
 /// Floods delivered lately.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Floods {
@@ -81,9 +90,7 @@ impl Floods {
             heard.content == content && !heard.rsus.contains(&rsu) && apart(heard) <= SAME_WITHIN
         });
         if let Some(first) = copies.min_by_key(|heard| apart(heard)) {
-            if !first.rsus.is_full() {
-                first.rsus.push(rsu);
-            }
+            first.note(rsu);
             return false;
         }
         if self.heard.len() >= REMEMBERED_MAX {
@@ -109,9 +116,7 @@ impl Floods {
                 && heard.content.0 == crc32fast::hash(payload)
         });
         let Some(first) = others.next() else { return false };
-        if !first.rsus.is_full() {
-            first.rsus.push(rsu);
-        }
+        first.note(rsu);
         true
     }
 }

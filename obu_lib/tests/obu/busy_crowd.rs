@@ -131,8 +131,7 @@ fn where_it_is_congested_a_proof_spares_the_questions_about_what_is_sent_within_
         let mut at = Vec::new();
         for _ in 0..1000 {
             // One frame, and an answer 5 ms after each question.
-            let others = farther(obus);
-            begin_beat(&mut t, others, &[A, B], &[A, B]);
+            begin_beat(&mut t, farther(obus), &[A, B], &[A, B]);
             for _ in 0..40 {
                 at.extend(t.asked().contains(&A).then_some(t.now));
                 for who in [A, B] {
@@ -147,7 +146,8 @@ fn where_it_is_congested_a_proof_spares_the_questions_about_what_is_sent_within_
         }
         at
     };
-    assert!(asked_at(1).len() >= 1000, "alone each frame is a reason to ask");
+    // Of the thousand, and of the last one before them.
+    assert_eq!(asked_at(1).len(), 1001, "alone each frame is a reason to ask");
     let asked = asked_at(200);
     let gaps: Vec<_> = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
     // Three seconds, and until the budget has one: two and a half at the slowest pace.

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use node_lib::control::event::Event;
-use node_lib::messages::bundle::is_bundle;
 use node_lib::messages::control::Control;
 use node_lib::messages::{Message, PacketType};
 use node_lib::{Mac, NodeId, Timestamp};
@@ -33,9 +32,7 @@ fn graph() -> Graph {
 /// Words (replies and announcements) that began at each node after `from`.
 fn words(town: &Town, from: Timestamp, to: Timestamp) -> BTreeMap<NodeId, usize> {
     let mut words = BTreeMap::new();
-    let sent = town.world.air().iter().filter(|sent| from <= sent.time && sent.time < to);
-    // What was given to the lost relay goes another way, several frames in one. Words go alone.
-    for sent in sent.filter(|sent| !is_bundle(&sent.frame)) {
+    for sent in town.world.air().iter().filter(|sent| from <= sent.time && sent.time < to) {
         let message = Message::try_from(&sent.frame[..]).unwrap();
         let origin = match message.packet {
             PacketType::Control(Control::HeartbeatReply(said)) if said.acknowledge => said.origin,

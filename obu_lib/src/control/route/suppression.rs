@@ -34,7 +34,7 @@ const START_ONE_IN: u32 = 4;
 /// At most one in two falls silent at a time.
 const STOP_ONE_IN: u32 = 2;
 
-/// Fixed point of [`Crowd::average`].
+/// Fixed point of [`Suppression::average`].
 const UNIT: u32 = 16;
 
 /// Whether we relay the heartbeats of one RSU.
