@@ -183,8 +183,13 @@ fn reply() -> impl Strategy<Value = HeartbeatReply> {
 }
 
 fn probe() -> impl Strategy<Value = Probe> {
-    (node(), any::<u32>(), any::<u32>(), maybe_node()).prop_map(|(sender, boot, nonce, rsu)| {
-        Probe { sender, sender_boot: Boot(boot), nonce, rsu }
+    let fields = (node(), any::<u32>(), any::<u32>(), maybe_node(), maybe_node());
+    fields.prop_map(|(sender, boot, nonce, rsu, asked)| Probe {
+        sender,
+        sender_boot: Boot(boot),
+        nonce,
+        rsu,
+        asked,
     })
 }
 

@@ -76,7 +76,8 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
         standby: false,
         acknowledge: false,
     };
-    let probe = Probe { sender: OBU, sender_boot: Boot(5), nonce: 0xc0ff_ee01, rsu: RSU };
+    let probe =
+        Probe { sender: OBU, sender_boot: Boot(5), nonce: 0xc0ff_ee01, rsu: RSU, asked: RELAY };
     let answer = ProbeAnswer {
         sender: RELAY,
         sender_boot: Boot(9),
@@ -181,9 +182,10 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
                 HeartbeatReply { at_risk_10ms: 0, standby: true, acknowledge: true, ..reply };
             (Mac(RELAY.0), OBU, standby.into())
         }
-        "probe" => (Mac(RELAY.0), OBU, probe.into()),
+        "probe" => (to_all, OBU, probe.into()),
         "probe_solicitation" => {
-            (to_all, OBU, Probe { nonce: 0xc0ff_ee02, rsu: NodeId::NONE, ..probe }.into())
+            let (rsu, asked) = (NodeId::NONE, NodeId::NONE);
+            (to_all, OBU, Probe { nonce: 0xc0ff_ee02, rsu, asked, ..probe }.into())
         }
         "probe_answer" => (Mac(OBU.0), RELAY, ProbeAnswer { route: Some(route), ..answer }.into()),
         "probe_answer_no_route" => (Mac(OBU.0), RELAY, answer.into()),

@@ -93,6 +93,7 @@ add("ether", "sender", "Sender")
 add("ether", "origin", "Origin")
 add("ether", "via", "Via")
 add("ether", "asker", "Asker")
+add("ether", "asked", "Asked")
 add("ether", "destination", "Destination")
 add("ether", "source", "Source")
 number("boot", "Boot", 32)
@@ -385,12 +386,13 @@ KINDS[2] = {
 }
 
 KINDS[3] = {
-    length = 24, is_fixed = true, flags = {},
+    length = 30, is_fixed = true, flags = {},
     read = function(m)
         m:node(4, "sender")
         m:row(10, 4, "sender_boot")
         m:row(14, 4, "nonce")
         m:row(18, 6, "rsu")
+        m:row(24, 6, "asked")
     end,
     info = function(v)
         if v.rsu == NOBODY then

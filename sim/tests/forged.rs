@@ -469,6 +469,9 @@ impl Victim {
                     assert!(self.replies_said <= self.replies_heard, "{message:?}");
                     let PacketType::Control(control) = &message.packet else { continue };
                     match control {
+                        Control::Probe(probe) if probe.asked != NodeId::NONE => {
+                            self.questions.push((Mac(probe.asked.0), frame.clone()));
+                        }
                         Control::Probe(_)
                         | Control::Announcement(_)
                         | Control::HeartbeatReply(_) => {

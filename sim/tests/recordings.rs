@@ -246,7 +246,10 @@ impl<'a> Scene<'a> {
                 if r.standby { ", standby" } else { "" },
                 if r.goodbye { ", goodbye" } else { "" }
             ),
-            Control::Probe(p) => format!("probe: do you hear me, and what of {}?", self.id(p.rsu)),
+            Control::Probe(p) if p.asked == NodeId::NONE => "probe: any RSU?".to_owned(),
+            Control::Probe(p) => {
+                format!("probe: does {} hear me, and what of {}?", self.id(p.asked), self.id(p.rsu))
+            }
             Control::ProbeAnswer(a) => match a.route {
                 Some(route) => format!(
                     "answer: {} is {} hops away, cost {}",

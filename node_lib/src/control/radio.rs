@@ -345,7 +345,13 @@ mod tests {
     }
 
     fn probe() -> Probe {
-        Probe { sender: NEIGHBOUR.into(), sender_boot: Boot(1), nonce: 7, rsu: NodeId::NONE }
+        Probe {
+            sender: NEIGHBOUR.into(),
+            sender_boot: Boot(1),
+            nonce: 7,
+            rsu: NodeId::NONE,
+            asked: NodeId::NONE,
+        }
     }
 
     fn data(payload: &[u8]) -> ToUpstream<'_> {

@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn control_is_above_all_data() {
         let (sender, sender_boot) = (NodeId([4; 6]), Boot(1));
-        let probe = Probe { sender, sender_boot, nonce: 7, rsu: NodeId::NONE };
+        let probe = Probe { sender, sender_boot, nonce: 7, rsu: NodeId::NONE, asked: NodeId::NONE };
         assert_eq!(of(&frame(probe)), CONTROL);
         assert_eq!(up(&[0x81, 0, 7 << 5, 1, 8, 0]), DATA_MAX);
         assert_eq!(up(&[8, 0, 0x45, 56 << 2]), DATA_MAX);

@@ -140,6 +140,7 @@ mod tests {
                 sender_boot: Boot(1),
                 nonce: 7,
                 rsu: NodeId::NONE,
+                asked: NodeId::NONE,
             }
             .into(),
         }

@@ -118,8 +118,10 @@ mod tests {
     use super::*;
     use crate::messages::control::probe::Probe;
 
-    const PROBE: [u8; 24] =
-        [0x23, 0, 0, 24, 2, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0];
+    const PROBE: [u8; 30] = [
+        0x23, 0, 0, 30, 2, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0,
+    ];
 
     fn with(offset: usize, value: u8) -> Vec<u8> {
         let mut bytes = PROBE.to_vec();
@@ -180,8 +182,8 @@ mod tests {
 
     #[test]
     fn refuses_a_length_the_format_does_not_have() {
-        for length in [0, 23, 25] {
-            let need = ParseError::Length { message: "Probe", need: 24, have: length.into() };
+        for length in [0, 29, 31] {
+            let need = ParseError::Length { message: "Probe", need: 30, have: length.into() };
             assert_eq!(error(&with(3, length)), need);
         }
     }
@@ -192,7 +194,7 @@ mod tests {
         bytes.resize(MIN_BODY_LEN, 0xee);
         assert!(Probe::try_from(&bytes[..]).is_ok());
         bytes.push(0);
-        let need = ParseError::TrailingBytes { message: "Probe", need: 24, have: 47 };
+        let need = ParseError::TrailingBytes { message: "Probe", need: 30, have: 47 };
         assert_eq!(error(&bytes), need);
     }
 
@@ -208,12 +210,12 @@ mod tests {
 
     #[test]
     fn an_error_reads_as_a_sentence() {
-        assert_eq!(error(&with(3, 25)).to_string(), "Probe: length 25 where the format has 24");
+        assert_eq!(error(&with(3, 31)).to_string(), "Probe: length 31 where the format has 30");
         let mut bytes = PROBE.to_vec();
         bytes.resize(50, 0);
         assert_eq!(
             error(&bytes).to_string(),
-            "Probe: 50 bytes where the message has 24 and padding ends at 46"
+            "Probe: 50 bytes where the message has 30 and padding ends at 46"
         );
         let unknown = error(&with(0, 0x2d)).to_string();
         assert_eq!(unknown, "type 13 where types are 1 to 9, 11 and 12");

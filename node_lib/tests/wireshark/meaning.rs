@@ -117,12 +117,13 @@ fn of_control(control: &Control<'_>) -> Vec<Field> {
         Control::Heartbeat(message) => of_heartbeat(message),
         Control::HeartbeatReply(message) => of_reply(message),
         Control::Probe(message) => {
-            let Probe { sender, sender_boot, nonce, rsu } = *message;
+            let Probe { sender, sender_boot, nonce, rsu, asked } = *message;
             vec![
                 one("v2x.sender", sender),
                 one("v2x.sender_boot", sender_boot.0),
                 hex("v2x.nonce", nonce),
                 one("v2x.rsu", rsu),
+                one("v2x.asked", asked),
             ]
         }
         Control::ProbeAnswer(message) => of_answer(message),

@@ -170,15 +170,17 @@ impl Context {
         self.silent.push(mac);
     }
 
-    /// Asks one neighbour whether it hears us, and for its way to `rsu`.
-    pub(crate) fn probe(&mut self, now: Timestamp, to: Mac, rsu: NodeId, out: &mut Replies) {
+    /// Asks one neighbour whether it hears us, and for its way to `rsu`. By broadcast, for no radio
+    /// repeats that: a question of which seven tries get one through says little of a link, and one
+    /// to who is gone takes the air of seven.
+    pub(crate) fn probe(&mut self, now: Timestamp, whom: Mac, rsu: NodeId, out: &mut Replies) {
         let nonce = self.random.number();
-        if let Some(neighbour) = self.neighbours.get_mut(to) {
-            neighbour.note_probe(now, nonce, self.interval);
-        }
+        // Whoever is not remembered is not known by its id, and cannot be asked.
+        let Some(neighbour) = self.neighbours.get_mut(whom) else { return };
+        neighbour.note_probe(now, nonce, self.interval);
         let (sender, sender_boot) = (self.radio.id, self.radio.boot);
-        let probe = Probe { sender, sender_boot, nonce, rsu };
-        self.radio.control(to, probe, out, &mut self.counters);
+        let probe = Probe { sender, sender_boot, nonce, rsu, asked: neighbour.id };
+        self.radio.control(Mac::BROADCAST, probe, out, &mut self.counters);
     }
 }
 

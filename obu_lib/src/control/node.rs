@@ -130,7 +130,7 @@ pub(super) struct AttachedVia {
 /// }
 /// let asks_it = |frame: &[u8]| {
 ///     let said = Message::try_from(frame).unwrap();
-///     said.to == rsu && matches!(said.packet, PacketType::Control(Control::Probe(_)))
+///     matches!(said.packet, PacketType::Control(Control::Probe(probe)) if probe.asked == rsu.into())
 /// };
 /// assert!(out.as_slice().iter().any(|reply| asks_it(&reply.frame())));
 /// assert_eq!(obu.attachment(), None, "it has not answered yet");
@@ -448,7 +448,8 @@ impl Obu {
             && let Some(nonce) = self.solicitation.question(&mut self.context, now)
         {
             let Radio { id: sender, boot: sender_boot, .. } = self.context.radio;
-            let probe = Probe { sender, sender_boot, nonce, rsu: NodeId::NONE };
+            let (rsu, asked) = (NodeId::NONE, NodeId::NONE);
+            let probe = Probe { sender, sender_boot, nonce, rsu, asked };
             self.context.radio.control(Mac::BROADCAST, probe, out, &mut self.context.counters);
         }
         while let Some(Asked { asker, nonce }) = self.solicitation.due_answer(now) {
@@ -552,7 +553,7 @@ impl Node for Obu {
                     return;
                 }
             }
-            Control::Probe(probe) => self.hear_probe(now, from, was_for_all, probe, out),
+            Control::Probe(probe) => self.hear_probe(now, from, probe, out),
             Control::ProbeAnswer(answer) => self.hear_answer(now, from, answer),
             Control::Withdrawal(withdrawal) => self.hear_withdrawal(now, from, withdrawal),
             // The rest has one addressee and is forwarded by nobody else.

@@ -22,9 +22,6 @@ pub(crate) struct Watch {
     pub(crate) ask_every: Duration,
     /// The first question waits a random time up to this: many may have missed the same heartbeat.
     pub(crate) ask_within: Duration,
-    /// Questions that must go unanswered before it is dead. At 10 % loss in each direction six in a
-    /// row are lost with probability 0.19⁶ ≈ 5·10⁻⁵, and only after a heartbeat was.
-    pub(crate) asked_min: u32,
     /// Silence after which it is dead, if it did not answer.
     pub(crate) dead_after: Duration,
     /// Silence after which it is dead, asked or not.
@@ -37,24 +34,23 @@ impl Watch {
     /// at most 1.1 I apart and relays delay them by up to [`RELAY_DELAY_MAX`].
     ///
     /// `is_urgent`: frames go through it, and there is room for questions. Then it is asked at
-    /// once, and every I/6, six times. It is dead 1.05 I after it was late: if only one heartbeat
-    /// may stay away, 75 ms of 300 are left for the hand-over itself.
+    /// once, and every I/6, and dead 1.05 I after it was late: if only one heartbeat may stay away,
+    /// 75 ms of 300 are left for the hand-over itself.
     ///
-    /// Else the first question waits a random time up to I/2: many may have missed the same, and
-    /// are spared theirs by the first answer. It is asked twice, I/8 apart, as the radio repeats a
-    /// question itself, and dead 0.8 I after it was late: after 3 I, if two may stay away.
-    /// Whoever has no question left bears with it for as long as what it said counts
-    /// ([`fresh_for`]). An idle OBU of a crowd asks once, and gives it up [`answer_within`] later.
+    /// Else the first question waits a random time up to I/3: many may have missed the same, and
+    /// are spared theirs by the first answer. The others follow each I/8, and it is dead 0.8 I
+    /// after it was late: after 3 I, if two may stay away. Whoever has no question left bears with
+    /// it for as long as what it said counts ([`fresh_for`]).
     pub(crate) fn new(interval: Duration, stride: u8, missed: u32, is_urgent: bool) -> Self {
         let late_after = period(interval, stride) * missed + interval / 5;
-        let (asked_min, ask_every, ask_within, answered) = if is_urgent {
-            (6, ask_every(interval), Duration::ZERO, interval * 21 / 20)
+        let (ask_every, ask_within, answered) = if is_urgent {
+            (ask_every(interval), Duration::ZERO, interval * 21 / 20)
         } else {
-            (2, interval / 8, interval / 2, interval * 4 / 5)
+            (interval / 8, interval / 3, interval * 4 / 5)
         };
         let dead_after = late_after + answered;
         let silence_max = fresh_for(interval, stride).max(dead_after);
-        Self { late_after, ask_every, ask_within, asked_min, dead_after, silence_max }
+        Self { late_after, ask_every, ask_within, dead_after, silence_max }
     }
 
     /// So many OBUs in earshot may have missed the same, and ask as well. So it is asked no more
@@ -65,6 +61,11 @@ impl Watch {
         Self { ask_every: self.ask_every.max(turn), ..self }
     }
 }
+
+/// Questions that must go unanswered before an upstream is dead. At 10 % loss in each direction
+/// four in a row are lost with probability 0.19⁴ ≈ 10⁻³, and only after a heartbeat was. Who is in
+/// no hurry asks no more; who carries frames asks seven times by then, 0.19⁷ ≈ 10⁻⁵.
+pub(crate) const ASKED_MIN: u32 = 4;
 
 /// In a congested place so many heartbeats of an upstream may stay away before it is asked. They do
 /// in a row by chance there all the time. Each upstream that is left for that costs more words than
@@ -102,15 +103,10 @@ pub(crate) fn heard_lately(interval: Duration) -> Duration {
     interval * 100
 }
 
-/// Without a way, a neighbour that may have one is asked this often: I/6.
+/// Without a way, a neighbour that may have one is asked this often, and an upstream that is late
+/// through which frames go: I/6.
 pub(crate) fn ask_every(interval: Duration) -> Duration {
     interval / 6
-}
-
-/// An idle OBU in a crowd asks a silent upstream once. If no answer comes within I/2, it is gone: a
-/// radio itself repeats a question up to seven times.
-pub(crate) fn answer_within(interval: Duration) -> Duration {
-    interval / 2
 }
 
 /// Without a frame for this long a route is idle, and watched less closely.
@@ -350,7 +346,7 @@ mod tests {
     fn all_questions_are_asked_before_the_upstream_is_given_up() {
         for interval in INTERVALS {
             for (name, watch) in watches(interval) {
-                let pauses = watch.ask_every * (watch.asked_min - 1);
+                let pauses = watch.ask_every * (ASKED_MIN - 1);
                 let last = watch.late_after + watch.ask_within + pauses;
                 assert!(last < watch.dead_after, "{name} at {interval:?}: the last after {last:?}");
                 let answered = last + watch.ask_every / 2;
@@ -377,15 +373,18 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_gets_lost_alone_kills_nobody() {
+    fn an_answer_has_its_time_before_the_next_question() {
         for interval in INTERVALS {
             for (name, watch) in watches(interval) {
-                assert!(watch.asked_min >= 2, "{name}");
-                assert!(watch.ask_every > interval / 20, "{name}: an answer takes a while");
+                assert!(watch.ask_every > interval / 20, "{name}");
             }
-            // Those who judge by questions sooner than the rest ask more of them.
-            let other = Watch::new(interval, 0, 1, false);
-            assert!(close(interval).asked_min > other.asked_min);
+            // Those who judge by questions sooner than the rest have asked more of them by then.
+            let asked = |watch: Watch| {
+                let span = watch.dead_after.saturating_sub(watch.late_after + watch.ask_within);
+                span.as_micros() / watch.ask_every.as_micros() + 1
+            };
+            let (urgent, other) = (close(interval), Watch::new(interval, 0, 1, false));
+            assert_eq!((asked(urgent), asked(other)), (7, 4), "{interval:?}");
         }
     }
 

@@ -25,6 +25,16 @@ fn a_question_to_all_is_answered_unless_two_others_did() {
 }
 
 #[test]
+fn what_another_is_asked_is_not_answered() {
+    let mut t = Talk::new();
+    t.settle(RSU, 0);
+    t.clear();
+    t.hear_broadcast(430, C, Heard::ProbeOf { whom: B });
+    t.pass(600);
+    assert_eq!(t.answers(), 0);
+}
+
+#[test]
 fn in_a_crowd_the_second_of_two_questions_at_once_is_answered_for_all() {
     let answered = |obus, second: (Mac, u64, Mac)| {
         let mut t = Talk::new();
@@ -74,8 +84,8 @@ fn in_full_air_an_rsu_is_asked_about_late_and_over_a_while() {
         after.push(first.unwrap() - 5000);
     }
     after.sort_unstable();
-    assert!(after[0] >= 420 && after[39] <= 475, "{after:?}");
-    assert!(after[0] < 440 && after[39] > 455, "{after:?}");
+    assert!(after[0] >= 420 && after[39] <= 458, "{after:?}");
+    assert!(after[0] < 430 && after[39] > 445, "{after:?}");
 }
 
 #[test]
@@ -108,6 +118,6 @@ fn a_crowd_behind_a_silent_relay_asks_it_over_what_time_there_is() {
         after.push(first.unwrap() - 5000);
     }
     after.sort_unstable();
-    assert!(after[0] >= 220 && after[39] <= 271, "{after:?}");
-    assert!(after[0] < 230 && after[20] > 235 && after[39] > 265, "{after:?}");
+    assert!(after[0] >= 220 && after[39] <= 254, "{after:?}");
+    assert!(after[0] < 230 && after[20] > 233 && after[39] > 248, "{after:?}");
 }

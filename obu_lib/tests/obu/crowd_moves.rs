@@ -113,10 +113,10 @@ fn in_a_crowd_who_lost_its_way_takes_a_neighbour_that_heard_it_lately_without_as
     }
 }
 
-/// It is asked from 220 ms on after its last heartbeat, 50 later at the latest. It has 50 ms to
-/// answer, or until three of its heartbeats are missing.
+/// It is asked from 220 ms on after its last heartbeat, 33 later at the latest, and again until
+/// three of its heartbeats are missing.
 #[test]
-fn in_a_crowd_a_silent_upstream_is_asked_once_and_nobody_else_before_it_is_given_up() {
+fn in_a_crowd_a_silent_upstream_is_asked_and_nobody_else_before_it_is_given_up() {
     let mut asked_after = Vec::new();
     for seed in 0..40 {
         let mut t = known_of_a_crowd(150);
@@ -130,25 +130,30 @@ fn in_a_crowd_a_silent_upstream_is_asked_once_and_nobody_else_before_it_is_given
             !t.asked().is_empty()
         });
         let asked = asked.unwrap();
-        t.pass((asked + 48).min(15_299));
-        assert_eq!(t.asked(), [A]);
+        t.pass(15_299);
+        // Each 12.5 ms, up to half as much sooner or later.
+        let times = t.asked().len();
+        assert!((3..=12).contains(&times) && t.asked().iter().all(|who| *who == A), "{times}");
         assert_eq!(t.obu.attachment(), attached(RSU, A, 2), "{seed}");
-        t.pass(asked + 75);
-        assert_eq!(t.asked(), [A, B]);
+        t.pass(15_325);
+        // Once more perhaps just before.
+        let asked_then: Vec<_> =
+            t.asked().into_iter().skip(times).filter(|who| *who != A).collect();
+        assert_eq!(asked_then, [B]);
         asked_after.push(asked - 15_000);
     }
     asked_after.sort_unstable();
-    assert!(asked_after[0] >= 220 && asked_after[39] <= 271, "{asked_after:?}");
-    assert!(asked_after[0] < 230 && asked_after[39] > 260, "{asked_after:?}");
+    assert!(asked_after[0] >= 220 && asked_after[39] <= 254, "{asked_after:?}");
+    assert!(asked_after[0] < 230 && asked_after[39] > 245, "{asked_after:?}");
 }
 
 #[test]
-fn in_a_crowd_an_upstream_that_answers_its_one_question_stays() {
+fn in_a_crowd_an_upstream_that_answers_one_of_its_questions_stays() {
     let mut t = known_of_a_crowd(150);
     t.hear(15_015, C, Heard::Reply { origin: C, seq: 1, hops: 0 });
     t.clear();
-    t.pass(15_270);
-    assert_eq!(t.asked(), [A]);
+    t.pass(15_295);
+    assert!(t.asked().len() >= 3, "{:?}", t.asked());
     t.answer_probes_of(A);
     t.pass(15_400);
     assert_eq!(t.obu.attachment(), attached(RSU, A, 2));

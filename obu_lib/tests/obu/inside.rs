@@ -187,7 +187,7 @@ fn of_the_other_rsus_the_cheapest_are_asked() {
             t.hear(t.now, relay, Heard::heartbeat(beat + 1, hops));
             if let Some(nonce) = t.last_probe(relay) {
                 t.hear(t.now, relay, Heard::answer(nonce, beat + 1, hops));
-                t.sent.retain(|(to, _)| *to != relay);
+                t.forget_sent_to(relay);
                 // Who is new is asked once; later only those that are kept ready are.
                 if beat >= 40 {
                     *asked.entry(relay).or_default() += 1;

@@ -33,7 +33,7 @@ fn beat(t: &mut Talk, ours: u16, others: &[(Mac, u8, u16)]) {
 fn answer(t: &mut Talk, who: Mac, hops: u8) {
     if let Some(nonce) = t.last_probe(who) {
         t.hear(t.now, who, Heard::answer(nonce, t.seq, hops));
-        t.sent.retain(|(to, _)| *to != who);
+        t.forget_sent_to(who);
     }
 }
 

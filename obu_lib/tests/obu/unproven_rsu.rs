@@ -19,7 +19,7 @@ fn answer(t: &mut Talk, rsu: Mac) {
     t.rsu = rsu;
     if let Some(nonce) = t.last_probe(rsu) {
         t.hear(t.now, rsu, Heard::answer(nonce, t.seq, 0));
-        t.sent.retain(|(to, _)| *to != rsu);
+        t.forget_sent_to(rsu);
     }
     t.rsu = RSU;
 }

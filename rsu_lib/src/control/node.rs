@@ -462,7 +462,7 @@ impl Node for Rsu {
                 self.load.note(now, heartbeat.stride);
                 self.hear_heartbeat(now, from, heartbeat);
             }
-            Control::Probe(probe) => self.hear_probe(now, from, was_for_all, probe, out),
+            Control::Probe(probe) => self.hear_probe(now, from, probe, out),
             // OBUs say these to each other.
             Control::ProbeAnswer(_) | Control::Withdrawal(_) => {}
             // The rest has one addressee.

@@ -56,7 +56,11 @@ fn a_probe_is_answered_with_the_heartbeat_last_sent() {
     let mut t = Talk::new();
     t.pass(250);
     t.clear();
-    t.hear(A, US, Probe { sender: id(A), sender_boot: Boot(1), nonce: 7, rsu: id(US) }.into());
+    t.hear(
+        A,
+        US,
+        Probe { sender: id(A), sender_boot: Boot(1), nonce: 7, rsu: id(US), asked: id(US) }.into(),
+    );
     let answer = t.each(|to, control| match control {
         Control::ProbeAnswer(answer) => Some((to, answer.nonce, answer.route.unwrap().hops)),
         _ => None,
@@ -80,7 +84,8 @@ fn in_a_crowd_the_second_of_two_questions_at_once_is_answered_for_all() {
         t.clear();
         for asker in askers {
             let sender = id(asker);
-            let probe = Probe { sender, sender_boot: Boot(1), nonce: 7, rsu: id(US) };
+            let probe =
+                Probe { sender, sender_boot: Boot(1), nonce: 7, rsu: id(US), asked: id(US) };
             t.hear(asker, US, probe.into());
         }
         t.each(|to, control| matches!(control, Control::ProbeAnswer(_)).then_some(to))
@@ -122,9 +127,9 @@ fn without_a_lan_it_withdraws_is_silent_and_no_way_and_comes_back() {
     assert_eq!(withdrawals, vec![(false, vec![id(US)]); 3]);
     assert_eq!(t.heartbeats().len(), 0);
     t.clear();
-    let probe = Probe { sender: id(A), sender_boot: Boot(1), nonce: 1, rsu: id(US) };
+    let probe = Probe { sender: id(A), sender_boot: Boot(1), nonce: 1, rsu: id(US), asked: id(US) };
     t.hear(A, US, probe.into());
-    t.hear(A, Mac::BROADCAST, Probe { rsu: NodeId::NONE, ..probe }.into());
+    t.hear(A, Mac::BROADCAST, Probe { rsu: NodeId::NONE, asked: NodeId::NONE, ..probe }.into());
     let routes = t.each(|_, c| match c {
         Control::ProbeAnswer(answer) => Some(answer.route.is_some()),
         _ => None,

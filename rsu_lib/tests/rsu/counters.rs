@@ -44,7 +44,12 @@ fn up(rsu: Mac, obu: Mac, payload: &[u8]) -> PacketType<'_> {
 }
 
 fn probe(sender: Mac, rsu: NodeId) -> PacketType<'static> {
-    Probe { sender: id(sender), sender_boot: Boot(1), nonce: 7, rsu }.into()
+    Probe { sender: id(sender), sender_boot: Boot(1), nonce: 7, rsu, asked: id(US) }.into()
+}
+
+fn question_to_all(sender: Mac, rsu: NodeId) -> PacketType<'static> {
+    let asked = NodeId::NONE;
+    Probe { sender: id(sender), sender_boot: Boot(1), nonce: 7, rsu, asked }.into()
 }
 
 #[test]
@@ -128,10 +133,18 @@ fn questions_beyond_the_budget_are_not_answered() {
 
 #[test]
 fn a_question_to_all_about_another_rsu_is_not_ours_to_answer() {
-    let counted = counts(|t| t.hear(A, Mac::BROADCAST, probe(A, id(B))));
-    let bytes = probe(A, id(B)).wire_len() + ETHERNET_HEADER_LEN;
-    let bytes = ("ctl_rx_bytes", bytes as u64);
+    let question = || question_to_all(A, id(B));
+    let counted = counts(|t| t.hear(A, Mac::BROADCAST, question()));
+    let bytes = ("ctl_rx_bytes", (question().wire_len() + ETHERNET_HEADER_LEN) as u64);
     assert_eq!(counted, [("ctl_rx_frames", 1), bytes, ("probe_rx", 1)]);
+}
+
+#[test]
+fn a_question_to_somebody_else_is_not_ours_to_answer() {
+    let question =
+        Probe { sender: id(A), sender_boot: Boot(1), nonce: 7, rsu: id(US), asked: id(B) };
+    let counted = counts(|t| t.hear(A, Mac::BROADCAST, question.into()));
+    assert!(counted.iter().all(|(name, _)| *name != "answer_tx"), "{counted:?}");
 }
 
 #[test]

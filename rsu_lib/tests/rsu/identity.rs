@@ -132,7 +132,8 @@ fn an_obu_that_starts_again_and_again_is_one_obu() {
 
 #[test]
 fn who_speaks_with_our_id_is_named_whatever_it_says() {
-    let probe = Probe { sender: id(US), sender_boot: Boot(1), nonce: 1, rsu: NodeId::NONE };
+    let probe =
+        Probe { sender: id(US), sender_boot: Boot(1), nonce: 1, rsu: NodeId::NONE, asked: id(US) };
     let mut t = Talk::new();
     t.hear(A, Mac::BROADCAST, probe.into());
     assert_eq!(t.events(), [Event::IdConflict { mac: A }]);

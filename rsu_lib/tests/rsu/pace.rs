@@ -9,7 +9,8 @@ use rsu_lib::{Rsu, Settings};
 use crate::talk::{A, Talk, US, id};
 
 fn is_asked(t: &mut Talk) {
-    let probe = Probe { sender: id(A), sender_boot: Boot(1), nonce: 7, rsu: NodeId::NONE };
+    let probe =
+        Probe { sender: id(A), sender_boot: Boot(1), nonce: 7, rsu: NodeId::NONE, asked: id(US) };
     t.hear(A, US, probe.into());
 }
 

@@ -82,7 +82,8 @@ const FLOOD: u8 = 8;
 
 /// A station sends a probe.
 pub(crate) fn send_probe(from: Mac, to: Mac, out: &mut Replies) {
-    let probe = Probe { sender: from.into(), sender_boot: Boot(1), nonce: 7, rsu: NodeId::NONE };
+    let (rsu, asked) = (NodeId::NONE, NodeId::NONE);
+    let probe = Probe { sender: from.into(), sender_boot: Boot(1), nonce: 7, rsu, asked };
     let message = Message { to, from, ethertype: 0x88b5, packet: PacketType::from(probe) };
     out.wire(|flat| message.emit(flat));
 }

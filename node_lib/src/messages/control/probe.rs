@@ -3,6 +3,11 @@
 //! A node probes an upstream that fell silent, and solicits (`rsu` zero) when it has none. The
 //! answer is worth as much as a heartbeat of that neighbour: it carries the same fields.
 //!
+//! A probe goes to all in either case, and names who is to answer. A radio repeats a unicast frame
+//! until it is acknowledged, so one of a link that loses half would hardly ever get lost, and one
+//! to who is gone would take the air of seven. The probes of ETX are broadcast for the same reason
+//! (De Couto et al., MobiCom 2003, §3.2).
+//!
 //! # Probe
 //!
 //! | offset | bytes | field       | meaning                                                             |
@@ -14,6 +19,7 @@
 //! |     10 |     4 | sender_boot | starts of the sender                                                |
 //! |     14 |     4 | nonce       | comes back in the answer                                            |
 //! |     18 |     6 | rsu         | whose route is asked for; zero: any                                 |
+//! |     24 |     6 | asked       | who is to answer; zero: everyone who has a route                    |
 //!
 //! # ProbeAnswer
 //!
@@ -46,7 +52,7 @@ use crate::messages::{Cost, Kind, ParseError};
 use crate::order::{Boot, Order};
 
 /// Length of a probe.
-pub const LEN: usize = 24;
+pub const LEN: usize = 30;
 
 /// Length of an answer.
 pub const ANSWER_LEN: usize = 52;
@@ -63,6 +69,7 @@ layout! {
         10 sender_boot: 4,
         14 nonce: 4,
         18 rsu: 6,
+        24 asked: 6,
     }
 }
 
@@ -87,7 +94,7 @@ layout! {
     }
 }
 
-/// Asks a neighbour, or all of them, for a route.
+/// Asks a neighbour, or all of them, for a route. It goes to all in either case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
     /// Who asks.
@@ -98,6 +105,8 @@ pub struct Probe {
     pub nonce: u32,
     /// Whose route is asked for; [`NodeId::NONE`]: any, a solicitation.
     pub rsu: NodeId,
+    /// Who is to answer; [`NodeId::NONE`]: everyone who has a route.
+    pub asked: NodeId,
 }
 
 impl Probe {
@@ -113,6 +122,7 @@ impl Probe {
             sender_boot: self.sender_boot.0.to_be_bytes(),
             nonce: self.nonce.to_be_bytes(),
             rsu: self.rsu.0,
+            asked: self.asked.0,
         }
     }
 }
@@ -126,12 +136,14 @@ impl TryFrom<&[u8]> for Probe {
         let Some((wire, [])) = Wire::read(body) else {
             return Err(Self::FORMAT.truncated(body.len()));
         };
-        let Wire { version_type: _, flags: _, length: _, sender, sender_boot, nonce, rsu } = wire;
+        let Wire { version_type: _, flags: _, length: _, sender, sender_boot, nonce, rsu, asked } =
+            wire;
         Ok(Self {
             sender: kind.node("sender", sender)?,
             sender_boot: Boot(u32::from_be_bytes(sender_boot)),
             nonce: u32::from_be_bytes(nonce),
             rsu: NodeId(rsu),
+            asked: NodeId(asked),
         })
     }
 }
@@ -315,15 +327,24 @@ mod tests {
     }
 
     fn probe() -> Probe {
-        Probe { sender: OBU, sender_boot: Boot(9), nonce: 17, rsu: NodeId::NONE }
+        let (rsu, asked) = (NodeId::NONE, NodeId::NONE);
+        Probe { sender: OBU, sender_boot: Boot(9), nonce: 17, rsu, asked }
     }
 
     #[test]
     fn a_solicitation_asks_for_any_rsu() {
         let flat: Vec<u8> = (&probe()).into();
-        let expected = [&[0x23, 0, 0, 24][..], &OBU.0, &[0, 0, 0, 9], &[0, 0, 0, 17], &[0; 6]];
+        let expected = [&[0x23, 0, 0, 30][..], &OBU.0, &[0, 0, 0, 9], &[0, 0, 0, 17], &[0; 12]];
         assert_eq!(flat, expected.concat());
         assert_eq!(Probe::try_from(&flat[..]), Ok(probe()));
+    }
+
+    #[test]
+    fn a_question_to_one_names_who_is_to_answer() {
+        let one = Probe { rsu: RSU, asked: RELAY, ..probe() };
+        let flat: Vec<u8> = (&one).into();
+        assert_eq!(flat[18..], [RSU.0, RELAY.0].concat());
+        assert_eq!(Probe::try_from(&flat[..]), Ok(one));
     }
 
     #[test]

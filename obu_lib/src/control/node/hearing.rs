@@ -188,18 +188,20 @@ impl Obu {
         &mut self,
         now: Timestamp,
         from: Mac,
-        was_for_all: bool,
         probe: &Probe,
         out: &mut Replies,
     ) {
         if self.hear(now, from, probe.sender, probe.sender_boot).is_none() {
             return;
         }
-        if was_for_all {
+        if probe.asked == NodeId::NONE {
             if self.attached.is_some() && !self.context.is_leaving {
                 let (asker, nonce) = (probe.sender, probe.nonce);
                 self.solicitation.hear_question(&mut self.context, now, asker, nonce);
             }
+            return;
+        }
+        if probe.asked != self.context.id() {
             return;
         }
         if !self.answers.take(now) {

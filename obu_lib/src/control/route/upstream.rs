@@ -52,7 +52,7 @@ impl Route {
             self.end_doubt();
             return;
         }
-        let is_dead = (self.asked >= watch.asked_min && silence >= watch.dead_after)
+        let is_dead = (self.asked >= timing::ASKED_MIN && silence >= watch.dead_after)
             || silence >= watch.silence_max;
         if is_dead && may_judge {
             return self.give_up(context, now, upstream);
@@ -67,20 +67,10 @@ impl Route {
                 return;
             }
         }
-        let may_defer = self.may_defer(context, now);
-        if may_defer && self.asked > 0 {
-            // Every further question would be asked by all that route through it, up to seven times
-            // each while the radio waits for its acknowledgement.
-            self.ask_at = context.grace_until;
-            if may_judge {
-                self.give_up(context, now, upstream);
-            }
-            return;
-        }
         if !self.may_ask(context, now, watch) {
             return self.do_without_asking(context, now, upstream, watch);
         }
-        if self.asked == 1 && !may_defer {
+        if self.asked == 1 && !self.may_defer(context, now) {
             // No answer to the first question: if it is dead we want to know at once who else is
             // alive.
             for mac in self.ready(context, now) {
@@ -95,12 +85,7 @@ impl Route {
         context.probe(now, upstream, self.rsu, out);
         self.asked += 1;
         let jitter = if watch.ask_within.is_zero() { 0 } else { 50 };
-        self.ask_at = now
-            + if may_defer {
-                timing::answer_within(self.interval)
-            } else {
-                context.random.jitter(watch.ask_every, jitter)
-            };
+        self.ask_at = now + context.random.jitter(watch.ask_every, jitter);
     }
 
     /// It did not answer, and is the upstream no more.
@@ -139,7 +124,8 @@ impl Route {
         if now < late {
             return next.or_at(late, "ask an upstream that is late");
         }
-        let dead = if self.asked >= watch.asked_min { watch.dead_after } else { watch.silence_max };
+        let dead =
+            if self.asked >= timing::ASKED_MIN { watch.dead_after } else { watch.silence_max };
         next.or_at(judged(believed + dead), "leave an upstream that is dead")
             .or_at(self.ask_at, "ask an upstream that does not answer")
     }

@@ -67,7 +67,7 @@ impl Talk {
         for _ in 0..2000 {
             if let Some(nonce) = self.last_probe(who) {
                 self.hear(self.now, who, Heard::answer(nonce, seq, hops));
-                self.sent.retain(|(to, _)| *to != who);
+                self.forget_sent_to(who);
                 return;
             }
             self.pass(self.now + 1);
@@ -104,7 +104,7 @@ impl Talk {
     pub(crate) fn answer_probes_of(&mut self, who: Mac) {
         if let Some(nonce) = self.last_probe(who) {
             self.hear(self.now, who, Heard::answer(nonce, self.seq, 1));
-            self.sent.retain(|(to, _)| *to != who);
+            self.forget_sent_to(who);
         }
     }
 

@@ -42,6 +42,10 @@ pub(crate) enum Heard {
     ProbeFor {
         rsu: Mac,
     },
+    /// It asks somebody else.
+    ProbeOf {
+        whom: Mac,
+    },
     Withdrawal {
         goodbye: bool,
     },
@@ -82,6 +86,8 @@ impl Talk {
         let sender = id(from);
         let sender_boot = Boot(1);
         let (rsu, obus, interval_ms) = (id(self.rsu), self.obus, self.interval_ms);
+        // A question to us alone goes to all as well.
+        let asked = if to == US { id(US) } else { NodeId::NONE };
         let packet: PacketType<'_> = match heard.clone() {
             Heard::Heartbeat { boot, seq, hops, via } => Heartbeat {
                 rsu,
@@ -117,13 +123,17 @@ impl Talk {
             }
             Heard::Probe { boot } => {
                 let sender_boot = Boot(boot);
-                Probe { sender, sender_boot, nonce: ASKED, rsu: NodeId::NONE }.into()
+                Probe { sender, sender_boot, nonce: ASKED, rsu: NodeId::NONE, asked }.into()
             }
             Heard::ProbeFor { rsu } => {
-                Probe { sender, sender_boot, nonce: ASKED, rsu: id(rsu) }.into()
+                Probe { sender, sender_boot, nonce: ASKED, rsu: id(rsu), asked }.into()
+            }
+            Heard::ProbeOf { whom } => {
+                Probe { sender, sender_boot, nonce: ASKED, rsu, asked: id(whom) }.into()
             }
             Heard::Impostor => {
-                Probe { sender: id(US), sender_boot, nonce: ASKED, rsu: NodeId::NONE }.into()
+                let (sender, rsu) = (id(US), NodeId::NONE);
+                Probe { sender, sender_boot, nonce: ASKED, rsu, asked }.into()
             }
             Heard::Withdrawal { goodbye } => {
                 let rsus = if goodbye { NodeIds::EMPTY } else { NodeIds::parse(&RSU.0).unwrap() };

@@ -21,6 +21,7 @@ pub(crate) use heard::Heard;
 pub(crate) use said::Word;
 
 use heard::MTU;
+use said::whom;
 
 pub(crate) const US: Mac = Mac([2, 0, 0, 0, 0, 0xee]);
 pub(crate) const RSU: Mac = Mac([2, 0, 0, 0, 0, 0x10]);
@@ -264,8 +265,8 @@ impl Talk {
                     let message = Message::try_from(&flat[..]).unwrap();
                     let to = message.to;
                     match message.packet {
-                        PacketType::Control(Control::Probe(probe)) if to.is_unicast() => {
-                            self.asked_last = Some((to, probe.nonce));
+                        PacketType::Control(Control::Probe(probe)) if whom(&probe).is_unicast() => {
+                            self.asked_last = Some((whom(&probe), probe.nonce));
                         }
                         PacketType::Control(Control::HeartbeatReply(reply))
                             if reply.origin == id(US) =>

@@ -3,8 +3,9 @@
 use node_lib::messages::control::Control;
 use node_lib::messages::control::announcement::{Announcement, Client};
 use node_lib::messages::control::heartbeat::Heartbeat;
+use node_lib::messages::control::probe::Probe;
 use node_lib::messages::{Message, PacketType};
-use node_lib::{Mac, Seq};
+use node_lib::{Mac, NodeId, Seq};
 
 use super::{Talk, US, id};
 
@@ -79,15 +80,16 @@ impl Talk {
 
     /// Questions that were sent are forgotten.
     pub(crate) fn forget_probes(&mut self) {
-        let is_probe = |flat: &[u8]| {
-            let packet = Message::try_from(flat).unwrap().packet;
-            matches!(packet, PacketType::Control(Control::Probe(_)))
-        };
-        self.sent.retain(|(_, flat)| !is_probe(flat));
+        self.sent.retain(|(_, flat)| asks(flat).is_none());
+    }
+
+    /// What was sent to this one, or asks it, is forgotten.
+    pub(crate) fn forget_sent_to(&mut self, who: Mac) {
+        self.sent.retain(|(to, flat)| *to != who && asks(flat) != Some(who));
     }
 
     pub(crate) fn solicitations(&self) -> usize {
-        self.each(|to, c| (to.is_group() && matches!(c, Control::Probe(_))).then_some(())).len()
+        self.asked().into_iter().filter(|whom| whom.is_group()).count()
     }
 
     pub(crate) fn announcements(&self) -> usize {
@@ -98,9 +100,12 @@ impl Talk {
         self.each(|_, control| matches!(control, Control::HeartbeatReply(_)).then_some(())).len()
     }
 
-    /// Whom questions went to.
+    /// Who was asked; a question to all names nobody.
     pub(crate) fn asked(&self) -> Vec<Mac> {
-        self.each(|to, control| matches!(control, Control::Probe(_)).then_some(to))
+        self.each(|_, control| match control {
+            Control::Probe(probe) => Some(whom(probe)),
+            _ => None,
+        })
     }
 
     pub(crate) fn answers(&self) -> usize {
@@ -119,8 +124,8 @@ impl Talk {
     }
 
     pub(crate) fn last_probe(&self, to: Mac) -> Option<u32> {
-        let nonces = self.each(|sent_to, control| match control {
-            Control::Probe(probe) if sent_to == to => Some(probe.nonce),
+        let nonces = self.each(|_, control| match control {
+            Control::Probe(probe) if whom(probe) == to => Some(probe.nonce),
             _ => None,
         });
         nonces.last().copied()
@@ -187,4 +192,17 @@ impl Talk {
             _ => None,
         })
     }
+}
+
+/// Whom a frame asks, if it is a question.
+fn asks(flat: &[u8]) -> Option<Mac> {
+    match Message::try_from(flat).unwrap().packet {
+        PacketType::Control(Control::Probe(probe)) => Some(whom(&probe)),
+        _ => None,
+    }
+}
+
+/// Who is to answer this.
+pub(super) fn whom(probe: &Probe) -> Mac {
+    if probe.asked == NodeId::NONE { Mac::BROADCAST } else { Mac(probe.asked.0) }
 }

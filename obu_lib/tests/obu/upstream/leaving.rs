@@ -116,7 +116,7 @@ fn left_after(t: &mut Talk, whom: Mac, ms: u64, heard: &[(Mac, u8)]) -> Option<(
             for (who, hops) in heard {
                 if let Some(nonce) = t.last_probe(*who) {
                     t.hear(t.now, *who, Heard::answer(nonce, t.seq, *hops));
-                    t.sent.retain(|(to, _)| to != who);
+                    t.forget_sent_to(*who);
                 }
             }
             let upstream = t.obu.attachment().map(|to| Mac(to.upstream.0));

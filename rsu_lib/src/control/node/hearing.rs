@@ -87,15 +87,18 @@ impl Rsu {
         &mut self,
         now: Timestamp,
         from: Mac,
-        was_for_all: bool,
         probe: &Probe,
         out: &mut Replies,
     ) {
         if self.is_of_our_id(now, from, probe.sender) {
             return;
         }
+        let is_for_all = probe.asked == NodeId::NONE;
+        if !is_for_all && probe.asked != self.radio.id {
+            return;
+        }
         let has_nothing = self.is_leaving || !self.lan_is_up;
-        if was_for_all && (has_nothing || probe.rsu != NodeId::NONE) {
+        if is_for_all && (has_nothing || probe.rsu != NodeId::NONE) {
             return;
         }
         if !self.answers.take(now) {
@@ -124,7 +127,7 @@ impl Rsu {
             route,
         };
         // By broadcast, a question to all is answered for everybody in earshot.
-        let to = if was_for_all {
+        let to = if is_for_all {
             Mac::BROADCAST
         } else {
             let is_child = self.obus.is_child(probe.sender, from);
