@@ -110,7 +110,7 @@ fn what_has_waited_for_too_long_is_not_sent_any_more() {
             t.pass(t.now + 1);
         }
         t.pass(t.now.max(given + 200) + later);
-        t.seq += 20;
+        t.seq += 2;
         t.hear(t.now, B, Heard::heartbeat(t.seq, 1));
         t.prove(B, t.seq, 1);
         t.pass(t.now + 20);
