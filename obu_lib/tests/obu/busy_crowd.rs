@@ -408,3 +408,24 @@ fn an_rsu_that_asks_is_told_all_clients_whatever_the_budget_but_not_more_than_on
     assert!((5..=10).contains(&told.len()), "{told:?}");
     assert!(told[0] == 0 && told.windows(2).all(|pair| pair[1] - pair[0] <= 1010), "{told:?}");
 }
+
+#[test]
+fn in_a_crowd_an_upstream_is_in_doubt_one_question_later() {
+    let asked_until_doubted = |obus| {
+        let mut t = Talk::new();
+        t.obus = obus;
+        t.settle(A, 1);
+        for _ in 0..50 {
+            beat_among(&mut t, 0, &[A, B], &[A, B]);
+        }
+        t.clear();
+        let doubted = t.obu.counters().upstream_doubted;
+        while t.obu.counters().upstream_doubted == doubted {
+            t.pass(t.now + 1);
+            t.answer_probes_of(B);
+        }
+        t.asked().iter().filter(|who| **who == A).count()
+    };
+    // With the one that is sent in that moment.
+    assert_eq!((asked_until_doubted(2), asked_until_doubted(200)), (3, 4));
+}

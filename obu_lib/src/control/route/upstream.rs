@@ -70,16 +70,17 @@ impl Route {
         if !self.may_ask(context, now, watch) {
             return self.do_without_asking(context, now, upstream, watch);
         }
-        if self.asked == 1 && !self.may_defer(context, now) {
-            // No answer to the first question: if it is dead we want to know at once who else is
-            // alive.
+        // In a crowd one question later: many get lost there, and so does what they set off.
+        let doubted_after = DOUBTED_AFTER + u32::from(self.is_in_crowd(context));
+        if self.asked + 1 == doubted_after && !self.may_defer(context, now) {
+            // If it is dead we want to know at once who else is alive.
             for mac in self.ready(context, now) {
                 if !self.is_congested(context) || context.questions.take(now) {
                     context.probe(now, mac, self.rsu, out);
                 }
             }
         }
-        if self.asked == DOUBTED_AFTER {
+        if self.asked == doubted_after {
             self.begin_doubt(context, now);
         }
         context.probe(now, upstream, self.rsu, out);
