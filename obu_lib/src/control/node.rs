@@ -130,7 +130,8 @@ pub(super) struct AttachedVia {
 /// }
 /// let asks_it = |frame: &[u8]| {
 ///     let said = Message::try_from(frame).unwrap();
-///     matches!(said.packet, PacketType::Control(Control::Probe(probe)) if probe.asked == rsu.into())
+///     let PacketType::Control(Control::Probe(probe)) = said.packet else { return false };
+///     probe.asked == rsu.into()
 /// };
 /// assert!(out.as_slice().iter().any(|reply| asks_it(&reply.frame())));
 /// assert_eq!(obu.attachment(), None, "it has not answered yet");
