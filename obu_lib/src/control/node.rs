@@ -128,10 +128,9 @@ pub(super) struct AttachedVia {
 /// while let Some(now) = obu.poll_timeout().filter(|at| *at < Timestamp::from_millis(500)) {
 ///     obu.handle_timeout(now, &mut out);
 /// }
-/// let asks_it = |frame: &[u8]| {
-///     let said = Message::try_from(frame).unwrap();
-///     let PacketType::Control(Control::Probe(probe)) = said.packet else { return false };
-///     probe.asked == rsu.into()
+/// let asks_it = |frame: &[u8]| match Message::try_from(frame).unwrap().packet {
+///     PacketType::Control(Control::Probe(probe)) => probe.asked == rsu.into(),
+///     _ => false,
 /// };
 /// assert!(out.as_slice().iter().any(|reply| asks_it(&reply.frame())));
 /// assert_eq!(obu.attachment(), None, "it has not answered yet");
