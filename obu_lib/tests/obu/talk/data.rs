@@ -94,7 +94,7 @@ impl Talk {
             }
             if let Some(nonce) = self.last_probe(A) {
                 self.hear(self.now, A, Heard::answer(nonce, self.seq, 1));
-                self.sent.retain(|(_, flat)| !is_probe(flat));
+                self.forget_probes();
             }
         }
     }
@@ -107,9 +107,4 @@ impl Talk {
             _ => None,
         })
     }
-}
-
-fn is_probe(flat: &[u8]) -> bool {
-    let packet = Message::try_from(flat).unwrap().packet;
-    matches!(packet, PacketType::Control(Control::Probe(_)))
 }
