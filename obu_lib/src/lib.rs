@@ -27,7 +27,7 @@
 //! **Steady state.** Once a second a reply names the upstream and lets the RSU compare client sets
 //! by digest. The upstream and the best candidates are probed about as often, so that a candidate
 //! is known to work before it is needed. Silence of 1.2 intervals, or data sent for as long without
-//! proof that it arrives, makes the OBU ask its upstream every sixth of an interval.
+//! proof that it arrives, makes the OBU ask its upstream.
 //!
 //! **Crowd.** From 16 OBUs at an RSU on, few relay its heartbeats, and replies and probes become
 //! rarer. An OBU whose clients are still watches its upstream less closely and has patience: it
@@ -37,18 +37,18 @@
 //! not last, it is told that we may come (*standby*): announced until acknowledged, then reminded
 //! now and then. It keeps our clients and the way to us, owns nothing and tells its LAN nothing.
 //!
-//! **Doubt.** An upstream that left two questions unanswered is in doubt. For that moment frames of
-//! our own clients go through the best other candidate to the same RSU as well, which drops the
+//! **Doubt.** An upstream that left three questions unanswered is in doubt. For that moment frames
+//! of our own clients go through the best other candidate to the same RSU as well, which drops the
 //! second copy, and a reply names it as upstream. 64 KiB or three intervals end it. Frames of
 //! others are not doubled.
 //!
-//! **Change.** Two doors. *Dead* (six questions and 2.25 intervals without an answer), *withdrawn*
-//! and *restarted* switch at once to the best usable candidate, of the same RSU or of another. The
-//! others happen while the old way still works, and never right after another change. *Better*
-//! needs a margin and three seconds. *Fading* needs that heartbeats stay away more than they used
-//! to, and a strong alternative. *Predicted* needs that another comes in clearly stronger and the
-//! trend says it will. *Goodbye* needs an alternative. Such a change to another RSU waits until
-//! that one expects us, for 300 ms at most.
+//! **Change.** Two doors. *Dead* (seven questions and 2.25 intervals without an answer),
+//! *withdrawn* and *restarted* switch at once to the best usable candidate, of the same RSU or of
+//! another. The others happen while the old way still works, and never right after another change.
+//! *Better* needs a margin and three seconds. *Fading* needs that heartbeats stay away more than
+//! they used to, and a strong alternative. *Predicted* needs that another comes in clearly stronger
+//! and the trend says it will. *Goodbye* needs an alternative. Such a change to another RSU waits
+//! until that one expects us, for 300 ms at most.
 //!
 //! **Hand-over.** From the change on frames go up the new way. What still comes from the old RSU is
 //! taken: frames for us at any time, floods for 300 ms, compared by content so that each is

@@ -18,8 +18,10 @@ pub(crate) const INTERVAL_DEFAULT: Duration = Duration::from_millis(100);
 pub(crate) struct Watch {
     /// Silence after which it is asked.
     pub(crate) late_after: Duration,
-    /// Time between the questions to a late upstream.
+    /// Time between the first questions to a late upstream, until it is in doubt …
     pub(crate) ask_every: Duration,
+    /// … and between the others.
+    pub(crate) ask_later: Duration,
     /// The first question waits a random time up to this: many may have missed the same heartbeat.
     pub(crate) ask_within: Duration,
     /// Silence after which it is dead, if it did not answer.
@@ -34,8 +36,11 @@ impl Watch {
     /// at most 1.1 I apart and relays delay them by up to [`RELAY_DELAY_MAX`].
     ///
     /// `is_urgent`: frames go through it, and there is room for questions. Then it is asked at
-    /// once, and every I/6, and dead 1.05 I after it was late: if only one heartbeat may stay away,
-    /// 75 ms of 300 are left for the hand-over itself.
+    /// once, and dead 1.05 I after it was late: if only one heartbeat may stay away, 75 ms of 300
+    /// are left for the hand-over itself. Questions follow each I/9 until it is in doubt, so that
+    /// three have time before frames go a second way: one or two are lost all the time. Then they
+    /// follow each I/5: the more are asked, the longer a link lives on over which hardly anything
+    /// comes.
     ///
     /// Else the first question waits a random time up to I/3: many may have missed the same, and
     /// are spared theirs by the first answer. The others follow each I/8, and it is dead 0.8 I
@@ -43,14 +48,14 @@ impl Watch {
     /// it for as long as what it said counts ([`fresh_for`]).
     pub(crate) fn new(interval: Duration, stride: u8, missed: u32, is_urgent: bool) -> Self {
         let late_after = period(interval, stride) * missed + interval / 5;
-        let (ask_every, ask_within, answered) = if is_urgent {
-            (ask_every(interval), Duration::ZERO, interval * 21 / 20)
+        let (ask_every, ask_later, ask_within, answered) = if is_urgent {
+            (interval / 9, interval / 5, Duration::ZERO, interval * 21 / 20)
         } else {
-            (interval / 8, interval / 3, interval * 4 / 5)
+            (interval / 8, interval / 8, interval / 3, interval * 4 / 5)
         };
         let dead_after = late_after + answered;
         let silence_max = fresh_for(interval, stride).max(dead_after);
-        Self { late_after, ask_every, ask_within, dead_after, silence_max }
+        Self { late_after, ask_every, ask_later, ask_within, dead_after, silence_max }
     }
 
     /// So many OBUs in earshot may have missed the same, and ask as well. So it is asked no more
@@ -58,7 +63,12 @@ impl Watch {
     /// counts no more.
     pub(crate) fn in_turn(self, interval: Duration, in_earshot: u16) -> Self {
         let turn = turn(in_earshot).min(interval * 3 / 5);
-        Self { ask_every: self.ask_every.max(turn), ..self }
+        Self { ask_every: self.ask_every.max(turn), ask_later: self.ask_later.max(turn), ..self }
+    }
+
+    /// From the last of so many unanswered questions to the next.
+    pub(crate) fn ask_again_after(&self, asked: u32) -> Duration {
+        if asked <= DOUBTED_AFTER { self.ask_every } else { self.ask_later }
     }
 }
 
@@ -66,6 +76,11 @@ impl Watch {
 /// four in a row are lost with probability 0.19⁴ ≈ 10⁻³, and only after a heartbeat was. Who is in
 /// no hurry asks no more; who carries frames asks seven times by then, 0.19⁷ ≈ 10⁻⁵.
 pub(crate) const ASKED_MIN: u32 = 4;
+
+/// Questions that stay unanswered before an upstream is in doubt. At 10 % loss in each direction
+/// three in a row do with probability 0.007, and only after a heartbeat was lost: then frames go
+/// twice for about 11 ms.
+pub(crate) const DOUBTED_AFTER: u32 = 3;
 
 /// In a congested place so many heartbeats of an upstream may stay away before it is asked. They do
 /// in a row by chance there all the time. Each upstream that is left for that costs more words than
@@ -103,8 +118,7 @@ pub(crate) fn heard_lately(interval: Duration) -> Duration {
     interval * 100
 }
 
-/// Without a way, a neighbour that may have one is asked this often, and an upstream that is late
-/// through which frames go: I/6.
+/// Without a way, a neighbour that may have one is asked this often: I/6.
 pub(crate) fn ask_every(interval: Duration) -> Duration {
     interval / 6
 }
@@ -331,6 +345,15 @@ mod tests {
         Watch::new(interval, 0, 1, true)
     }
 
+    /// When it is asked, as long as it does not answer and is not dead.
+    fn questions(watch: Watch) -> Vec<Duration> {
+        let next = |(asked, at): &(u32, Duration)| {
+            (*at < watch.dead_after).then(|| (asked + 1, *at + watch.ask_again_after(asked + 1)))
+        };
+        let all = std::iter::successors(Some((0, watch.late_after + watch.ask_within)), next);
+        all.map(|(_, at)| at).filter(|at| *at < watch.dead_after).collect()
+    }
+
     #[test]
     fn a_heartbeat_that_comes_as_late_as_it_may_makes_nobody_ask() {
         for interval in INTERVALS {
@@ -346,10 +369,11 @@ mod tests {
     fn all_questions_are_asked_before_the_upstream_is_given_up() {
         for interval in INTERVALS {
             for (name, watch) in watches(interval) {
-                let pauses = watch.ask_every * (ASKED_MIN - 1);
-                let last = watch.late_after + watch.ask_within + pauses;
-                assert!(last < watch.dead_after, "{name} at {interval:?}: the last after {last:?}");
-                let answered = last + watch.ask_every / 2;
+                let questions = questions(watch);
+                let Some(last) = questions.get(ASKED_MIN as usize - 1) else {
+                    panic!("{name} at {interval:?}: dead after {questions:?}");
+                };
+                let answered = *last + watch.ask_every / 2;
                 assert!(answered <= watch.dead_after, "{name} at {interval:?}: no time to answer");
             }
         }
@@ -361,6 +385,7 @@ mod tests {
             let watches =
                 [1, 2, 10, 100, OBUS_MAX].map(|obus| close(interval).in_turn(interval, obus));
             assert!(watches.is_sorted_by_key(|watch| watch.ask_every), "{interval:?}");
+            assert!(watches.is_sorted_by_key(|watch| watch.ask_later), "{interval:?}");
             for watch in watches {
                 let third = watch.late_after + watch.ask_within + watch.ask_every * 2;
                 assert!(third < watch.silence_max, "{interval:?}: {watch:?}");
@@ -379,12 +404,19 @@ mod tests {
                 assert!(watch.ask_every > interval / 20, "{name}");
             }
             // Those who judge by questions sooner than the rest have asked more of them by then.
-            let asked = |watch: Watch| {
-                let span = watch.dead_after.saturating_sub(watch.late_after + watch.ask_within);
-                span.as_micros() / watch.ask_every.as_micros() + 1
-            };
             let (urgent, other) = (close(interval), Watch::new(interval, 0, 1, false));
-            assert_eq!((asked(urgent), asked(other)), (7, 4), "{interval:?}");
+            let asked = [urgent, other].map(|watch| questions(watch).len());
+            assert_eq!(asked, [7, 4], "{interval:?}");
+        }
+    }
+
+    #[test]
+    fn frames_go_a_second_way_a_third_of_an_interval_after_it_was_late() {
+        for interval in INTERVALS {
+            let watch = close(interval);
+            let doubted = questions(watch).get(DOUBTED_AFTER as usize).copied();
+            let third = watch.late_after + interval / 3;
+            assert!(doubted.is_some_and(|at| at.abs_diff(third) < Duration::from_micros(1)));
         }
     }
 

@@ -410,7 +410,7 @@ fn an_rsu_that_asks_is_told_all_clients_whatever_the_budget_but_not_more_than_on
 }
 
 #[test]
-fn in_a_crowd_an_upstream_is_in_doubt_one_question_later() {
+fn few_or_many_an_upstream_is_in_doubt_after_three_questions() {
     let asked_until_doubted = |obus| {
         let mut t = Talk::new();
         t.obus = obus;
@@ -427,5 +427,5 @@ fn in_a_crowd_an_upstream_is_in_doubt_one_question_later() {
         t.asked().iter().filter(|who| **who == A).count()
     };
     // With the one that is sent in that moment.
-    assert_eq!((asked_until_doubted(2), asked_until_doubted(200)), (3, 4));
+    assert_eq!((asked_until_doubted(2), asked_until_doubted(200)), (4, 4));
 }

@@ -10,8 +10,8 @@ use node_lib::control::node::Replies;
 use node_lib::messages::data::{Data, ToUpstream};
 use node_lib::{Mac, NodeId, Timestamp};
 
+use super::Route;
 use super::doubt::Doubt;
-use super::{Route, upstream};
 use crate::control::context::Context;
 use crate::control::timing;
 
@@ -167,7 +167,7 @@ impl Route {
     pub(crate) fn leave(&self, now: Timestamp, cause: Cause) -> Loss {
         let is_doubted = match cause {
             Cause::Dead | Cause::Restarted => true,
-            Cause::Fading => self.asked > upstream::DOUBTED_AFTER,
+            Cause::Fading => self.asked > timing::DOUBTED_AFTER,
             // It said so itself, it still works, or we know at once.
             _ => false,
         };

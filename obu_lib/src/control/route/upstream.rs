@@ -70,9 +70,7 @@ impl Route {
         if !self.may_ask(context, now, watch) {
             return self.do_without_asking(context, now, upstream, watch);
         }
-        // In a crowd one question later: many get lost there, and so does what they set off.
-        let doubted_after = DOUBTED_AFTER + u32::from(self.is_in_crowd(context));
-        if self.asked + 1 == doubted_after && !self.may_defer(context, now) {
+        if self.asked + 1 == timing::DOUBTED_AFTER && !self.may_defer(context, now) {
             // If it is dead we want to know at once who else is alive.
             for mac in self.ready(context, now) {
                 if !self.is_congested(context) || context.questions.take(now) {
@@ -80,13 +78,13 @@ impl Route {
                 }
             }
         }
-        if self.asked == doubted_after {
+        if self.asked == timing::DOUBTED_AFTER {
             self.begin_doubt(context, now);
         }
         context.probe(now, upstream, self.rsu, out);
         self.asked += 1;
         let jitter = if watch.ask_within.is_zero() { 0 } else { 50 };
-        self.ask_at = now + context.random.jitter(watch.ask_every, jitter);
+        self.ask_at = now + context.random.jitter(watch.ask_again_after(self.asked), jitter);
     }
 
     /// It did not answer, and is the upstream no more.
@@ -457,7 +455,7 @@ impl Route {
         judge.ranker.relay = relay;
         let answers = |mac| {
             let neighbour = context.neighbours.get(mac);
-            neighbour.is_some_and(|n| u32::from(n.unanswered) < DOUBTED_AFTER)
+            neighbour.is_some_and(|n| u32::from(n.unanswered) < timing::DOUBTED_AFTER)
         };
         let could_be = |c: &&Candidate| judge.is_eligible(c) && answers(c.mac);
         let ranked = self.candidates.iter().filter(could_be).map(|c| (judge.ranker.rank(c), c.mac));
@@ -584,7 +582,8 @@ impl Route {
     fn is_worth_asking(&self, context: &Context, now: Timestamp, mac: Mac) -> bool {
         let unanswered = context.neighbours.get(mac).map(|neighbour| neighbour.unanswered);
         let is_due = || self.proof_due_at(context, mac).is_none_or(|due| now >= due);
-        !self.is_idle(now) && unanswered.is_some_and(|n| u32::from(n) < DOUBTED_AFTER || is_due())
+        !self.is_idle(now)
+            && unanswered.is_some_and(|n| u32::from(n) < timing::DOUBTED_AFTER || is_due())
     }
 
     /// The trend has spoken for this candidate long enough, and the last change is long enough ago.
@@ -594,11 +593,6 @@ impl Route {
             && self.predicted.is_some_and(|p| p.whom == mac && now.since(p.since) >= trend_for)
     }
 }
-
-/// Questions that stay unanswered before an upstream is in doubt. At 10 % loss in each direction
-/// two in a row do with probability 0.04, and only after a heartbeat was lost: then frames go twice
-/// for about 17 ms, four times in 100 s.
-pub(super) const DOUBTED_AFTER: u32 = 2;
 
 /// A candidate must cost at most three quarters of the upstream …
 const MARGIN_NUMERATOR: u32 = 3;

@@ -114,10 +114,11 @@ const LONGEST: Duration = Duration::from_secs(5);
 
 /// How long the victim's client, that says nothing after its first word, is cut off from `from` on.
 /// In nineteen of twenty towns no longer than `most`, and in none for long: answers get lost over
-/// the honest relay as well.
+/// the honest relay as well. The slowest twentieth differs much: of 120 towns it began at 160 and
+/// at 460 ms, of 1,000 at 160 and 180.
 fn cut_off(test: &str, keeps_from: Timestamp, from: Timestamp, most: Duration) {
     for has_other_rsu in [false, true] {
-        let mut gaps = run_all(test, seeds(120), |seed| {
+        let mut gaps = run_all(test, seeds(600), |seed| {
             let mut town = town(seed, keeps_from, has_other_rsu);
             town.up(VICTIM, at(1000), ms(10), 1);
             let end = at(30_000);
