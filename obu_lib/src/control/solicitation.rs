@@ -105,14 +105,7 @@ impl Solicitation {
             _ => IDLE_EVERY,
         };
         self.defers = context.may_defer(now) && wait < KNOWN_FIRST;
-        let wait = if self.defers {
-            KNOWN_FIRST
-        } else if context.is_congested() {
-            // Relays that listen after a start do not answer yet, and there are few questions.
-            wait.max(SLOW_EVERY)
-        } else {
-            wait
-        };
+        let wait = if self.defers { KNOWN_FIRST } else { wait };
         self.asked = self.asked.saturating_add(1);
         self.ask_at = now + context.random.jitter(wait, 25);
         let nonce = context.random.number();
