@@ -90,8 +90,11 @@ impl Drive {
             return Err(DriveError::NoRsu);
         }
         // The order in which tables name them: road-side units first.
-        lives.sort_by_key(|life| (life.header.role != Role::Rsu, life.header.id, life.began));
+        let order = |life: &Life| (life.header.role != Role::Rsu, life.header.id, life.began);
+        lives.sort_by_key(order);
         align(&mut lives)?;
+        // Only now is it known which life of a node came first: each has a clock of its own.
+        lives.sort_by_key(order);
         let start = lives.iter().map(|life| life.began).min().unwrap_or(0);
         let end = lives.iter().map(|life| life.ended).max().unwrap_or(0);
         let slot = Micros::try_from(slot.as_micros()).unwrap_or(Micros::MAX).max(1);

@@ -15,7 +15,8 @@ const EDGE: Micros = 1_000_000;
 impl Drive {
     /// Writes the scenario, whose links are in a file of this name beside it.
     pub fn write_scenario(&self, links: &str, out: &mut impl Write) -> io::Result<()> {
-        let duration = self.seconds(self.end).max(0.1);
+        // Whole milliseconds, as it is written: nothing may come after it.
+        let duration = (self.seconds(self.end).max(0.1) * 1000.0).ceil() / 1000.0;
         let warm_up = (duration / 4.0).min(2.0);
         let names = self.names();
         writeln!(out, "about = \"a drive that {} nodes recorded\"", names.len())?;

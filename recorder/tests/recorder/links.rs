@@ -116,6 +116,10 @@ fn recorded_drive(directory: &Path, is_busy: bool) -> (Source, Vec<f64>) {
     let said = links(lives(directory), output.clone()).unwrap();
     println!("{said}");
     assert!(said.contains(": 4 nodes, 8 directions of links, "), "{said}");
+    // The relay that restarts ends and begins again, and nobody else.
+    let written = std::fs::read_to_string(&output).unwrap();
+    let faults: Vec<_> = written.lines().filter(|line| line.starts_with("what = ")).collect();
+    assert_eq!(faults, ["what = \"crash\"", "what = \"start\""], "{written}");
     let source = Source::open(&output).unwrap();
     let recorded = source.with(&[]).unwrap().recorded();
     assert!(recorded.len() >= 10, "{recorded:?}");
