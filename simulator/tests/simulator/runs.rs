@@ -358,7 +358,7 @@ fn a_run_that_goes_on_counts_broken_rules() {
         "settings.obu.policy.feasibility=false",
         "settings.obu.policy.quiet_period=false",
         "radio.access=instant",
-        "radio.loss=0.3",
+        "radio.loss=0.4",
         "duration=20s",
     ];
     let set: Vec<Override> = set.iter().map(|set| set.parse().unwrap()).collect();
