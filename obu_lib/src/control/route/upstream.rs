@@ -453,11 +453,9 @@ impl Route {
     ) -> Option<(Cost, Mac)> {
         let mut judge = self.judge(context, now);
         judge.ranker.relay = relay;
-        let answers = |mac| {
-            let neighbour = context.neighbours.get(mac);
-            neighbour.is_some_and(|n| u32::from(n.unanswered) < timing::DOUBTED_AFTER)
+        let could_be = |c: &&Candidate| {
+            judge.is_eligible(c) && context.neighbours.get(c.mac).is_some_and(answers)
         };
-        let could_be = |c: &&Candidate| judge.is_eligible(c) && answers(c.mac);
         let ranked = self.candidates.iter().filter(could_be).map(|c| (judge.ranker.rank(c), c.mac));
         let (rank, mac) = ranked.min()?;
         let is_there = !rank.is_late && !rank.is_suspect;
@@ -580,10 +578,9 @@ impl Route {
     /// Where frames go through us a neighbour that has not proven that it hears us is asked,
     /// instead of waiting for its turn: the rarer, the more questions it left unanswered.
     fn is_worth_asking(&self, context: &Context, now: Timestamp, mac: Mac) -> bool {
-        let unanswered = context.neighbours.get(mac).map(|neighbour| neighbour.unanswered);
         let is_due = || self.proof_due_at(context, mac).is_none_or(|due| now >= due);
-        !self.is_idle(now)
-            && unanswered.is_some_and(|n| u32::from(n) < timing::DOUBTED_AFTER || is_due())
+        let neighbour = context.neighbours.get(mac);
+        !self.is_idle(now) && neighbour.is_some_and(|neighbour| answers(neighbour) || is_due())
     }
 
     /// The trend has spoken for this candidate long enough, and the last change is long enough ago.
@@ -592,6 +589,11 @@ impl Route {
         now.since(self.changed_at) >= rest_for
             && self.predicted.is_some_and(|p| p.whom == mac && now.since(p.since) >= trend_for)
     }
+}
+
+/// Were it our upstream, it would not be in doubt.
+fn answers(neighbour: &Neighbour) -> bool {
+    u32::from(neighbour.unanswered) < timing::DOUBTED_AFTER
 }
 
 /// A candidate must cost at most three quarters of the upstream …
