@@ -217,6 +217,12 @@ impl TestbedNode {
         Ok(last.map_or_else(|| "none".to_owned(), |event| event.text("to")))
     }
 
+    /// Waits until its daemon has a way to an RSU.
+    pub fn wait_until_attached(&self, within: Duration) -> Result<()> {
+        let what = format!("{} is attached", self.name());
+        wait_until(&what, within, || Ok((self.attachment()? != "none").then_some(())))
+    }
+
     /// Whether its daemon said last that it sends through this neighbour.
     pub fn sends_through(&self, neighbour: &TestbedNode) -> Result<bool> {
         let attachment = self.attachment()?;

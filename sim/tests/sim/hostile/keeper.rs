@@ -114,8 +114,9 @@ const LONGEST: Duration = Duration::from_secs(5);
 
 /// How long the victim's client, that says nothing after its first word, is cut off from `from` on.
 /// In nineteen of twenty towns no longer than `most`, and in none for long: answers get lost over
-/// the honest relay as well. The slowest twentieth differs much: of 120 towns it began at 160 and
-/// at 460 ms, of 1,000 at 160 and 180.
+/// the honest relay as well. Where the slowest twentieth begins is chance among few towns: two
+/// paces of the same seven questions had it at 160 and 460 ms in 120 towns, and at 160 and 180 in
+/// 1,000.
 fn cut_off(test: &str, keeps_from: Timestamp, from: Timestamp, most: Duration) {
     for has_other_rsu in [false, true] {
         let mut gaps = run_all(test, seeds(600), |seed| {

@@ -166,8 +166,7 @@ fn drive_in(
 
 /// Every client says one word, and everybody on the LAN comes to know where it is.
 fn introduce(bed: &Testbed, obu: &TestbedNode, cabin: &Cabin) -> Result<()> {
-    let attached = format!("{} has a road-side unit", obu.name());
-    wait_until(&attached, READY_WITHIN, || Ok((obu.attachment()? != "none").then_some(())))?;
+    obu.wait_until_attached(READY_WITHIN)?;
     for (interface, mac) in &cabin.clients {
         let (to, from) = (Mac::BROADCAST, *mac);
         let hello = NumberedFrame { to, from, vlan: None, number: 0, payload_len: HELLO_LEN };

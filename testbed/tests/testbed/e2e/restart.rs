@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use node_lib::Mac;
+use testbed::Testbed;
 use testbed::probe::{FrameReceiver, NumberedFrame, send_frames};
-use testbed::{Testbed, wait_until};
 
 use super::fail_over::SILENT_DEATH_MAX;
 use super::look::{PROBE_EVERY, active_first, all_run, reaches};
@@ -75,9 +75,7 @@ pub(crate) fn a_restarted_vehicle_is_reached_at_once() -> Result<()> {
             std::thread::sleep(ms(1000));
             obu.start()?;
             ensure!((obu.host.mac_now()? == mac) != is_changed, "the MAC after a {how}");
-            wait_until("obu1 is attached again", Duration::from_secs(1), || {
-                Ok((obu.attachment()? != "none").then_some(()))
-            })?;
+            obu.wait_until_attached(Duration::from_secs(1))?;
             let took = reaches(server, &obu.host, PATIENCE)?;
             println!("    after a {how}: reached from the LAN after {} ms", took.as_millis());
             ensure!(took <= Duration::from_secs(1), "after a {how}: {took:?}");
@@ -104,14 +102,9 @@ pub(crate) fn a_silent_client_is_known_after_a_restart() -> Result<()> {
             let boots = states.path().join("boots").display().to_string();
             obu.extra_args.borrow_mut().extend(["--state-file".to_owned(), boots]);
         }
-        let attached = || {
-            wait_until("obu1 is attached", ATTACHED_WITHIN, || {
-                Ok((obu.attachment()? != "none").then_some(()))
-            })
-        };
         with_logs(bed, |bed| {
             bed.start_all()?;
-            attached()?;
+            obu.wait_until_attached(ATTACHED_WITHIN)?;
             let (camera, mac) = &cabin.clients[0];
             let word = numbered(Mac::BROADCAST, *mac, 1);
             send_frames(&cabin.ns, camera, &word, ms(0))?;
@@ -124,7 +117,7 @@ pub(crate) fn a_silent_client_is_known_after_a_restart() -> Result<()> {
                 obu.ns().set_up(camera)?;
             }
             obu.start()?;
-            attached()?;
+            obu.wait_until_attached(ATTACHED_WITHIN)?;
             // The other RSU is known, and stands by.
             std::thread::sleep(ms(1500));
             let (active, other) = active_first(&obu, &mut rsus)?;
