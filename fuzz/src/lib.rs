@@ -74,7 +74,8 @@ pub fn nodes(script: &[u8]) {
                 0..=2 => node.handle_wire(now, frame, &mut out),
                 3 => node.handle_tap(now, frame, &mut out),
                 4 => node.handle_link(now, LinkEvent::Down, &mut out),
-                5 => node.handle_link(now, LinkEvent::Up, &mut out),
+                5 if what & 8 == 0 => node.handle_link(now, LinkEvent::Up, &mut out),
+                5 => node.handle_link(now, LinkEvent::ChannelBusy(*after), &mut out),
                 6 => {
                     node.handle_signal(now, Mac([2, 0, 0, 0, 0, *after]), -60);
                     // Some are no place: then it is not known any more.

@@ -45,6 +45,7 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
         rsu: RSU,
         order: Order::new(3, 1000),
         interval_ms: 100,
+        pace: 0,
         obus: 7,
         sender: RSU,
         sender_boot: Boot(3),
@@ -90,6 +91,7 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
     let route = AnsweredRoute {
         order: Order::new(3, 1000),
         interval_ms: 100,
+        pace: 0,
         via: RSU,
         cost: Cost(80),
         hop_limit: 14,

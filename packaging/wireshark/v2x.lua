@@ -98,7 +98,8 @@ add("ether", "destination", "Destination")
 add("ether", "source", "Source")
 number("boot", "Boot", 32)
 number("seq", "Sequence", 32)
-number("interval_ms", "Interval", 16, "ms")
+add("uint16", "pace", "Pace", base.DEC, nil, 0xc000)
+add("uint16", "interval_ms", "Interval", base.DEC, nil, 0x3fff)
 number("obus", "OBUs attached", 16)
 number("sender_boot", "Boot of the sender", 32)
 number("hello", "Hello", 32)
@@ -240,8 +241,25 @@ function Message:mtu(offset)
     self:ranged(offset, 2, "mtu", MTU_MIN, 65535)
 end
 
+-- The interval field: a pace, and the time from one number to the next.
+function Message:pace_and_interval(offset)
+    if not self:has(offset, 2) then
+        return
+    end
+    local range = self.tvb(offset, 2)
+    local pace, interval = range:bitfield(0, 2), range:bitfield(2, 14)
+    self.value.pace, self.value.interval_ms = pace, interval
+    self.tree:add(field.pace, range):append_text(
+        (" (a heartbeat each %d ms)"):format(interval * 2 ^ pace))
+    self.tree:add(field.interval_ms, range)
+end
+
 function Message:interval(offset)
-    self:ranged(offset, 2, "interval_ms", 1, 10000)
+    self:pace_and_interval(offset)
+    local every = self.value.interval_ms and self.value.interval_ms * 2 ^ self.value.pace
+    if every and (every < 1 or every > 10000) then
+        self:refuse(("interval_ms %d where it is 1 to 10000"):format(every))
+    end
 end
 
 function Message:within(offset)
@@ -420,7 +438,7 @@ KINDS[4] = {
         if has_route then
             m:interval(40)
         else
-            m:row(40, 2, "interval_ms")
+            m:pace_and_interval(40)
         end
         m:row(42, 6, "via")
         m:cost(48)
@@ -439,7 +457,7 @@ KINDS[4] = {
             return "no route"
         end)
         local value = m.value
-        for _, name in ipairs({ "boot", "seq", "interval_ms", "cost", "hop_limit", "stride" }) do
+        for _, name in ipairs({ "boot", "seq", "interval_ms", "pace", "cost", "hop_limit", "stride" }) do
             if value[name] ~= 0 then
                 m:refuse(("%s %d where it is zero without a route"):format(name, value[name]))
             end
@@ -808,8 +826,7 @@ local function flags(m, kind)
         local place = places[name]
         local value = byte:bitfield(place[1], place[2])
         if name == "stride" then
-            item:append_text((" (every heartbeat whose number is a multiple of %d)"):format(
-                2 ^ value))
+            item:append_text((" (one in %d of the heartbeats that the RSU sends)"):format(2 ^ value))
         end
         known[name] = place
         m.value[name] = place[2] == 1 and value == 1 or place[2] > 1 and value

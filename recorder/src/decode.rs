@@ -318,6 +318,9 @@ impl<'a> Input<'a> {
         if code == link::MTU {
             return Ok(LinkEvent::MtuChanged(self.small("an MTU")?));
         }
+        if code == link::CHANNEL_BUSY {
+            return Ok(LinkEvent::ChannelBusy(self.small("a percentage")?));
+        }
         self.skip(0)?;
         Ok(match code {
             link::UP => LinkEvent::Up,

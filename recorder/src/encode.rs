@@ -47,6 +47,7 @@ pub(crate) mod link {
     pub(crate) const MTU: u8 = 3;
     pub(crate) const LAN_UP: u8 = 4;
     pub(crate) const LAN_DOWN: u8 = 5;
+    pub(crate) const CHANNEL_BUSY: u8 = 6;
 }
 
 /// A record without its bytes takes no more room than this, an event excepted. One of a frame that
@@ -216,18 +217,19 @@ pub(crate) fn signal(out: &mut Vec<u8>, since: u64, from: Mac, dbm: i8) {
 
 pub(crate) fn link_event(out: &mut Vec<u8>, since: u64, event: LinkEvent) {
     out.begin(4, kind::LINK, since);
-    let (code, mac, mtu) = match event {
+    let (code, mac, number) = match event {
         LinkEvent::Up => (link::UP, None, None),
         LinkEvent::Down => (link::DOWN, None, None),
         LinkEvent::AddressChanged(mac) => (link::ADDRESS, Some(mac), None),
         LinkEvent::MtuChanged(mtu) => (link::MTU, None, Some(mtu)),
         LinkEvent::LanUp => (link::LAN_UP, None, None),
         LinkEvent::LanDown => (link::LAN_DOWN, None, None),
+        LinkEvent::ChannelBusy(percent) => (link::CHANNEL_BUSY, None, Some(percent.into())),
     };
     out.uint(code.into());
-    match (mac, mtu) {
+    match (mac, number) {
         (Some(mac), _) => out.bin(&mac.0),
-        (None, Some(mtu)) => out.uint(mtu as u64),
+        (None, Some(number)) => out.uint(number as u64),
         (None, None) => out.nil(),
     }
 }

@@ -72,8 +72,9 @@ const OBU_ID_CONFLICT: Shape = shape(6, "obu_id_conflict", &["obu", "mac"]);
 const TOO_FAR: Shape = shape(7, "too_far", &["obu", "hops_max"]);
 const TOO_LONG: Shape = shape(8, "too_long", &["from", "len", "most", "limit"]);
 const ID_CONFLICT: Shape = shape(9, "id_conflict", &["mac"]);
+const PACE_CHANGED: Shape = shape(10, "pace_changed", &["every_ns", "busy_percent"]);
 
-const SHAPES: [&Shape; 10] = [
+const SHAPES: [&Shape; 11] = [
     &UPSTREAM_CHANGED,
     &HAND_OVER,
     &OBU_ATTACHED,
@@ -84,6 +85,7 @@ const SHAPES: [&Shape; 10] = [
     &TOO_FAR,
     &TOO_LONG,
     &ID_CONFLICT,
+    &PACE_CHANGED,
 ];
 
 const CAUSES: [Cause; 9] = [
@@ -199,6 +201,11 @@ pub(crate) fn take_apart(event: &Event) -> (&'static Shape, Values) {
             put(&[Value::Mac(*mac)]);
             &ID_CONFLICT
         }
+        Event::PaceChanged { every, busy_percent } => {
+            let busy = busy_percent.map_or(Value::Nil, |percent| Value::Uint(percent.into()));
+            put(&[span(*every), busy]);
+            &PACE_CHANGED
+        }
     };
     (shape, values)
 }
@@ -212,6 +219,14 @@ impl Fields<'_> {
             Value::Uint(value) => T::try_from(*value).ok(),
             _ => None,
         }
+    }
+
+    fn uint_or_nil<T: TryFrom<u64>>(&mut self) -> Option<Option<T>> {
+        if self.0.as_slice().first() == Some(&Value::Nil) {
+            self.0.next()?;
+            return Some(None);
+        }
+        self.uint().map(Some)
     }
 
     fn mac(&mut self) -> Option<Mac> {
@@ -285,6 +300,7 @@ pub(crate) fn put_together(code: u8, values: &[Value]) -> Option<Event> {
             Event::TooLong(TooLong { from, len, most, limit })
         }
         9 => Event::IdConflict { mac: v.mac()? },
+        10 => Event::PaceChanged { every: v.span()?, busy_percent: v.uint_or_nil()? },
         _ => return None,
     })
 }

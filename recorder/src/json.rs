@@ -99,6 +99,8 @@ struct Fields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     mtu: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    busy_percent: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     event: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     values: Option<Map<String, Json>>,
@@ -222,6 +224,10 @@ fn describe_link(event: LinkEvent, fields: &mut Fields<'_>) {
             fields.mtu = Some(mtu);
             "mtu"
         }
+        LinkEvent::ChannelBusy(percent) => {
+            fields.busy_percent = Some(percent);
+            "channel_busy"
+        }
         other => {
             LINK_CHANGES.iter().find(|(event, _)| *event == other).map_or("", |(_, name)| name)
         }
@@ -259,7 +265,9 @@ pub fn parse(line: &str) -> Result<Line, LineError> {
             from: mac(fields.from.as_deref()).ok_or_else(|| needs("from, a MAC"))?,
             dbm: fields.dbm.ok_or_else(|| needs("dbm"))?,
         },
-        "link" => What::Link(link(&fields).ok_or_else(|| needs("a change, with its mac or mtu"))?),
+        "link" => What::Link(
+            link(&fields).ok_or_else(|| needs("a change, with its mac, mtu or busy_percent"))?,
+        ),
         "timeout" => What::Timeout,
         "shutdown" => What::Shutdown,
         "clients" => {
@@ -327,6 +335,7 @@ fn link(fields: &Fields<'_>) -> Option<LinkEvent> {
     match fields.change.as_deref()? {
         "address" => Some(LinkEvent::AddressChanged(mac(fields.mac.as_deref())?)),
         "mtu" => Some(LinkEvent::MtuChanged(fields.mtu?)),
+        "channel_busy" => Some(LinkEvent::ChannelBusy(fields.busy_percent?)),
         name => LINK_CHANGES.iter().find(|(_, known)| *known == name).map(|(event, _)| *event),
     }
 }

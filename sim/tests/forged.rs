@@ -375,6 +375,7 @@ impl Victim {
                 route: Some(AnsweredRoute {
                     order: rsu.0.order,
                     interval_ms: rsu.0.interval_ms,
+                    pace: rsu.0.pace,
                     via: if whom == RSU { NodeId::NONE } else { rsu.0.rsu },
                     cost: if whom == RSU { Cost::ZERO } else { Cost::ONE },
                     hop_limit: 15,
@@ -448,7 +449,11 @@ impl Victim {
         match event {
             LinkEvent::AddressChanged(mac) => self.mac = mac,
             LinkEvent::MtuChanged(mtu) => self.mtu = mtu,
-            LinkEvent::Up | LinkEvent::Down | LinkEvent::LanUp | LinkEvent::LanDown => {}
+            LinkEvent::Up
+            | LinkEvent::Down
+            | LinkEvent::LanUp
+            | LinkEvent::LanDown
+            | LinkEvent::ChannelBusy(_) => {}
         }
         self.check();
     }
@@ -502,6 +507,7 @@ impl HonestRsu {
             rsu: RSU.into(),
             order: Order::new(1, 0),
             interval_ms: 100,
+            pace: 0,
             obus: 40,
             sender: RSU.into(),
             sender_boot: Boot(1),
@@ -561,8 +567,9 @@ fn replies_in(frame: &[u8], us: NodeId) -> usize {
 }
 
 fn any_link_event(dice: &mut Dice) -> LinkEvent {
-    match dice.index(3) {
+    match dice.index(4) {
         0 => LinkEvent::Down,
+        3 => LinkEvent::ChannelBusy(dice.index(101) as u8),
         1 => LinkEvent::AddressChanged(Mac([2, 0, 0, 7, 0, dice.index(4) as u8])),
         _ => LinkEvent::MtuChanged(600 + dice.index(901)),
     }

@@ -148,6 +148,7 @@ impl Node for Flooder {
             rsu: self.radio.id,
             order: Order { boot: self.radio.boot, seq: Seq(self.seq) },
             interval_ms: u16::try_from(period.as_millis()).unwrap_or(u16::MAX).max(1),
+            pace: 0,
             hop_limit: HOP_LIMIT,
             hops: 0,
             cost: Cost(0),

@@ -220,6 +220,15 @@ pub enum Event {
         /// Hops that can be.
         hops_max: usize,
     },
+    /// An RSU sends its heartbeats rarer than before, or more often: by how many OBUs it has, and
+    /// by how full its channel is.
+    PaceChanged {
+        /// The time between two of them from now on.
+        #[cfg_attr(feature = "serde", serde(rename = "every_ms", with = "millis"))]
+        every: Duration,
+        /// For how many per cent of the last second the channel was busy, where the radio tells.
+        busy_percent: Option<u8>,
+    },
     /// A frame was dropped because of its length, the last one of perhaps many.
     TooLong(TooLong),
     /// Somebody else uses our node id: one of the two must be changed.
@@ -242,6 +251,7 @@ impl Event {
             Self::ObuIdConflict { .. } => "two OBUs use one node id",
             Self::IdConflict { .. } => "another node uses our node id",
             Self::TooFar { .. } => "OBU too far away",
+            Self::PaceChanged { .. } => "heartbeats at another pace",
             Self::TooLong(_) => "frame too long",
         }
     }

@@ -95,6 +95,10 @@ pub enum LinkEvent {
     AddressChanged(Mac),
     /// The radio carries Ethernet payloads of at most this many bytes.
     MtuChanged(usize),
+    /// In the last second the radio's channel was busy for so many per cent of the time, with
+    /// whatever it was: the channel busy ratio of ETSI TS 102 687. Where a driver tells, as those
+    /// of 802.11 can, about once a second.
+    ChannelBusy(u8),
     /// What is written to the TAP arrives (again).
     LanUp,
     /// What is written to the TAP is lost: it is down, gone, or out of its bridge. A node that

@@ -35,6 +35,7 @@
 //!     rsu: NodeId([2, 0, 0, 0, 0, 9]),
 //!     order: Order { boot: Boot(1), seq: Seq(1) },
 //!     interval_ms: 100,
+//!     pace: 0,
 //!     obus: 0,
 //!     sender: NodeId([2, 0, 0, 0, 0, 9]),
 //!     sender_boot: Boot(1),
@@ -83,6 +84,7 @@ pub mod way;
 
 pub use cost::Cost;
 pub use error::ParseError;
+pub use fields::PACE_MAX;
 pub use message::Message;
 pub use packet_type::PacketType;
 pub use prefix::Kind;

@@ -161,6 +161,11 @@ fn write(event: &Event) {
             %obu, hops_max,
             "OBU too far away: what is for it cannot be sent over so many hops"
         ),
+        Event::PaceChanged { every, busy_percent } => info!(
+            every_ms = millis(every),
+            busy_percent,
+            "heartbeats at another pace: that of the OBUs there are, and of a channel that is full"
+        ),
         Event::TooLong(frame) => {
             let TooLong { from, len, most, limit } = *frame;
             warn!(%from, bytes = len, most, cure = limit.cure(), "frame too long, dropped");

@@ -106,6 +106,8 @@ fn table_rows(section: &str) -> Vec<Row> {
 fn name_of(kind: Kind, row: &str) -> String {
     match (kind, row) {
         (_, "labels") => "v2x.label".into(),
+        // The pace is in the same bytes.
+        (_, "interval") => "v2x.interval_ms".into(),
         (_, "padding") => "v2x.label_padding".into(),
         (_, "payload") => "eth".into(),
         (Kind::Withdrawal, "rsus") => "v2x.rsu".into(),

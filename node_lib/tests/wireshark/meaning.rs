@@ -185,6 +185,7 @@ fn of_heartbeat(message: &Heartbeat) -> Vec<Field> {
         rsu,
         order: news,
         interval_ms,
+        pace,
         obus,
         sender,
         sender_boot,
@@ -201,6 +202,7 @@ fn of_heartbeat(message: &Heartbeat) -> Vec<Field> {
     let mut fields = vec![
         one("v2x.rsu", rsu),
         one("v2x.interval_ms", interval_ms),
+        one("v2x.pace", pace),
         one("v2x.obus", obus),
         one("v2x.sender", sender),
         one("v2x.sender_boot", sender_boot.0),
@@ -268,10 +270,11 @@ fn of_reply(message: &HeartbeatReply) -> Vec<Field> {
 fn of_answer(message: &ProbeAnswer) -> Vec<Field> {
     let ProbeAnswer { sender, sender_boot, asker, nonce, mtu, rsu, route } = *message;
     // Without a route its fields stand there all the same, and are zero.
-    let AnsweredRoute { order: news, interval_ms, via, cost, hop_limit, hops, stride } = route
-        .unwrap_or(AnsweredRoute {
+    let AnsweredRoute { order: news, interval_ms, pace, via, cost, hop_limit, hops, stride } =
+        route.unwrap_or(AnsweredRoute {
             order: Order::new(0, 0),
             interval_ms: 0,
+            pace: 0,
             via: NodeId::NONE,
             cost: Cost::ZERO,
             hop_limit: 0,
@@ -286,6 +289,7 @@ fn of_answer(message: &ProbeAnswer) -> Vec<Field> {
         one("v2x.mtu", mtu),
         one("v2x.rsu", rsu),
         one("v2x.interval_ms", interval_ms),
+        one("v2x.pace", pace),
         one("v2x.via", via),
         one("v2x.cost", cost.0),
         one("v2x.hop_limit", hop_limit),

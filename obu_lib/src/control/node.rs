@@ -100,6 +100,7 @@ pub(super) struct AttachedVia {
 /// #     rsu: NodeId([2, 0, 0, 0, 0, 9]),
 /// #     order: Order { boot: Boot(1), seq: Seq(1) },
 /// #     interval_ms: 100,
+/// #     pace: 0,
 /// #     obus: 0,
 /// #     sender: NodeId([2, 0, 0, 0, 0, 9]),
 /// #     sender_boot: Boot(1),
@@ -108,8 +109,7 @@ pub(super) struct AttachedVia {
 /// #     cost: Cost(0),
 /// #     mtu: 1500,
 /// #     hop_limit: 31,
-/// #     hops: 0,
-/// #     children: 0,
+/// #     hops: 0, children: 0,
 /// #     stride: 0,
 /// #     position: None,
 /// # };
@@ -629,7 +629,7 @@ impl Node for Obu {
                 self.registration.note_clients_changed(now);
             }
             // Who has nobody behind it may still relay for others.
-            LinkEvent::LanUp | LinkEvent::LanDown => {}
+            LinkEvent::LanUp | LinkEvent::LanDown | LinkEvent::ChannelBusy(_) => {}
         }
         self.drive(now, out);
     }

@@ -29,6 +29,7 @@ pub mod feasibility;
 mod headcount;
 mod loss;
 mod prediction;
+pub(crate) mod rhythm;
 mod suppression;
 mod upstream;
 mod way;
@@ -39,6 +40,7 @@ use doubt::Doubt;
 use headcount::Headcount;
 pub(crate) use loss::Loss;
 pub(crate) use prediction::Predicted;
+use rhythm::Rhythm;
 use suppression::Suppression;
 pub(crate) use upstream::is_better;
 
@@ -57,8 +59,8 @@ pub(crate) struct Route {
     upstream: Option<Mac>,
     /// How far the RSU is through the upstream, or was through the last one.
     last_hops: u8,
-    /// Between two heartbeats, as the RSU says.
-    interval: Duration,
+    /// How often its heartbeats come, as the RSU says.
+    rhythm: Rhythm,
     /// The newest heartbeat heard from anybody, and when.
     newest: Order,
     newest_at: Timestamp,
@@ -100,8 +102,9 @@ pub(crate) struct Route {
     /// The order we last relayed, or left to others to relay.
     relayed: Option<Order>,
     relay_at: Option<Timestamp>,
-    /// The stride we said last.
+    /// The stride and the interval we said last.
     stride_said: u8,
+    interval_said: Duration,
     /// As many OBUs as the air was full of when we last looked.
     obus_heard: u16,
     /// When we last relayed.
@@ -114,8 +117,8 @@ pub(crate) struct Route {
     quiet_until: Timestamp,
     /// While we were quiet we took back what we may have said before we started.
     told_of_restart: bool,
-    /// A heartbeat said another interval, which one, and what it said.
-    other_interval: Option<(Order, Duration)>,
+    /// A heartbeat said another rhythm, which one, and what it said.
+    other_rhythm: Option<(Order, Rhythm)>,
     /// The candidate that the trend says to go to.
     predicted: Option<Predicted<Mac>>,
     changed_at: Timestamp,
@@ -144,16 +147,16 @@ pub(crate) struct Route {
 
 impl Route {
     /// `obus`: how many may be attached to it, until it says so.
-    pub(crate) fn new(rsu: NodeId, interval: Duration, obus: u16, now: Timestamp) -> Self {
+    pub(crate) fn new(rsu: NodeId, rhythm: Rhythm, obus: u16, now: Timestamp) -> Self {
         Self {
             rsu,
-            interval,
+            rhythm,
             obus: Headcount::new(obus),
             newest: Order::default(),
             newest_at: now,
             newest_sent: now,
             claim: None,
-            other_interval: None,
+            other_rhythm: None,
             quiet_until: Timestamp::ZERO,
             told_of_restart: false,
             said_at: None,
@@ -185,6 +188,7 @@ impl Route {
             relay_at: None,
             spoke_at: None,
             stride_said: 0,
+            interval_said: rhythm.interval(),
             obus_heard: 1,
             crowd: Suppression::new(),
             is_ours: false,
@@ -204,7 +208,7 @@ impl Route {
 
     /// Between two heartbeats of the RSU.
     pub(crate) fn interval(&self) -> Duration {
-        self.interval
+        self.rhythm.interval()
     }
 
     /// The neighbour frames for this RSU go to.
@@ -277,13 +281,18 @@ impl Route {
     }
 
     pub(crate) fn is_forgettable(&self, now: Timestamp) -> bool {
-        now.since(self.newest_at) >= timing::forget_after(self.interval)
+        now.since(self.newest_at) >= timing::forget_after(self.interval())
     }
 
     /// Somebody may still send through us on the strength of what we said.
     pub(crate) fn is_counted_on(&self, now: Timestamp) -> bool {
-        let believed_for = timing::counted_on_for(self.interval, self.stride_said);
-        self.said_at.is_some_and(|said| now.since(said) < believed_for)
+        self.said_at.is_some_and(|said| now < said + self.counted_on_for())
+    }
+
+    /// How long somebody may count on what we said last. Who has not heard that the RSU's
+    /// heartbeats come more often now waits for them as long as before.
+    fn counted_on_for(&self) -> Duration {
+        timing::counted_on_for(self.interval().max(self.interval_said), self.stride_said)
     }
 
     pub(crate) fn newest_at(&self) -> Timestamp {
@@ -296,7 +305,7 @@ impl Route {
     }
 
     fn quiet_until(&self, context: &Context) -> Timestamp {
-        self.quiet_until.max(context.started + timing::quiet_for(self.interval))
+        self.quiet_until.max(context.started + timing::quiet_for(self.interval()))
     }
 
     /// A neighbour advertised its way: by heartbeat, or by answering a probe.
@@ -307,10 +316,10 @@ impl Route {
         from: Mac,
         id: NodeId,
         advert: Advert,
-        interval: Duration,
+        rhythm: Rhythm,
     ) -> Learned {
         let order = advert.distance.order;
-        let learned = self.believe(context, now, order, interval);
+        let learned = self.believe(context, now, order, rhythm);
         if learned == Learned::Doubtful {
             return learned;
         }
@@ -421,15 +430,15 @@ impl Route {
 
     /// Time between two of our replies to this RSU.
     pub(crate) fn reply_every(&self) -> Duration {
-        timing::reply_every(self.interval, self.obus_known())
+        timing::reply_every(self.interval(), self.obus_known())
     }
 
     /// Time between two probes, one to each of so many targets in turn.
     pub(crate) fn probe_every(&self, context: &Context, targets: usize) -> Duration {
-        timing::probe_every(self.interval, self.crowd_size(context), targets)
+        timing::probe_every(self.interval(), self.crowd_size(context), targets)
     }
 
-    /// When the RSU sent its heartbeat of this number, by our clock and about: as many intervals
+    /// When the RSU sent its heartbeat of this number, by our clock and about: as many ticks
     /// before or after it sent the newest we have heard, and not later than now. `None`: we have
     /// heard none of that start of the RSU, or of a later one already.
     pub(crate) fn when(&self, now: Timestamp, boot: u8, seq: Seq) -> Option<Timestamp> {
@@ -438,8 +447,8 @@ impl Route {
         }
         let before = self.newest.seq.0.saturating_sub(seq.0);
         let after = seq.0.saturating_sub(self.newest.seq.0);
-        let sent = self.newest_sent.before(self.interval.saturating_mul(before));
-        Some(now.min(sent + self.interval.saturating_mul(after)))
+        let sent = self.newest_sent.before(self.rhythm.tick().saturating_mul(before));
+        Some(now.min(sent + self.rhythm.tick().saturating_mul(after)))
     }
 
     /// Who this candidate is.
@@ -487,7 +496,7 @@ impl Route {
         self.is_congested(context) && {
             let proven =
                 self.upstream.and_then(|upstream| context.neighbours.get(upstream)?.proven);
-            proven.is_some_and(|at| now.since(at) < timing::trusted_for(self.interval))
+            proven.is_some_and(|at| now.since(at) < timing::trusted_for(self.interval()))
         }
     }
 
@@ -517,7 +526,7 @@ impl Route {
     fn ranker<'a>(&'a self, context: &'a Context, now: Timestamp) -> Ranker<'a> {
         Ranker {
             now,
-            interval: self.interval,
+            interval: self.interval(),
             neighbours: &context.neighbours,
             upstream: self.upstream,
             suspects: &self.suspects,
@@ -536,7 +545,7 @@ impl Route {
                 Feasibility::default()
             },
             is_quiet: self.is_quiet(context, now),
-            proven_for: timing::proven_for(self.interval),
+            proven_for: timing::proven_for(self.interval()),
         }
     }
 
@@ -551,7 +560,7 @@ impl Route {
         self.is_ours = is_ours;
         self.obus_heard = context.load.obus();
         if now >= context.grace_until {
-            self.candidates.expire(now, self.interval * timing::CANDIDATE_INTERVALS);
+            self.candidates.expire(now, self.interval() * timing::CANDIDATE_INTERVALS);
         }
         self.check_upstream(context, now, is_ours, out);
         self.leave_a_leaving_upstream(context, now);
@@ -565,7 +574,7 @@ impl Route {
             self.withdraw_if_advertised(context, now);
         } else {
             if now >= self.consider_at || self.preferred.is_some() {
-                self.consider_at = now + timing::consider_every(self.interval);
+                self.consider_at = now + timing::consider_every(self.interval());
                 self.consider_better(context, now);
             }
             self.prove_preferred(context, now, out);
@@ -581,7 +590,7 @@ impl Route {
     /// been time to find one to the last RSU.
     fn wants_proof(&self, context: &Context, now: Timestamp, is_ours: bool) -> bool {
         let is_other = context.last.is_some_and(|(rsu, lost_at)| {
-            rsu != self.rsu && now < lost_at + timing::hold_down(self.interval)
+            rsu != self.rsu && now < lost_at + timing::hold_down(self.interval())
         });
         let waits = is_other && context.is_idle(now);
         is_ours || !self.is_in_crowd(context) || (context.hops.is_none() && !waits)
@@ -595,7 +604,7 @@ impl Route {
     /// When [`Route::drive`] next has something to do, and what.
     pub(crate) fn deadline(&self, context: &Context, now: Timestamp, is_ours: bool) -> Deadline {
         // What is old is forgotten as the node tidies up, which has a time of its own.
-        let mut next = Deadline::new(now + timing::forget_after(self.interval), "forget an RSU");
+        let mut next = Deadline::new(now + timing::forget_after(self.interval()), "forget an RSU");
         if self.is_quiet(context, now) {
             next = next.or_at(self.quiet_until(context), "end the quiet period");
         }
@@ -610,7 +619,7 @@ impl Route {
             return next.or(self.upstream_deadline(context, now, is_ours));
         }
         if self.hold_down(context, now).is_some() {
-            let over = self.lost_at + timing::hold_down(self.interval);
+            let over = self.lost_at + timing::hold_down(self.interval());
             next = next.or_at(over, "end the hold-down");
         } else if self.advertised_at.is_some() {
             next = next.or_at(self.tell_at().max(now), "withdraw a way that is lost");
@@ -619,7 +628,7 @@ impl Route {
             return next;
         }
         // A question may be due and wait for the rate limit.
-        let soonest = now + timing::ask_every(self.interval);
+        let soonest = now + timing::ask_every(self.interval());
         let soonest = self.look_at.filter(|at| *at > now).unwrap_or(soonest);
         let proof_at = self.next_proof_at(context, now).map(|at| at.max(soonest));
         next.or_at(proof_at, "ask a neighbour for proof")

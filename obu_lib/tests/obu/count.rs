@@ -67,6 +67,18 @@ fn so_are_two_seconds_when_heartbeats_follow_each_other_faster() {
 }
 
 #[test]
+fn they_are_the_same_two_seconds_when_the_rsu_sends_fewer_of_them() {
+    let mut t = settled();
+    t.pace = 2;
+    for beat in 2..30_u32 {
+        assert!(says(&mut t, u64::from(beat) * 400, 1, 4 * beat));
+    }
+    let now = t.now;
+    assert!(says(&mut t, now, 1, 116 - 20), "two seconds behind");
+    assert!(!says(&mut t, now + 1, 1, 116 - 21));
+}
+
+#[test]
 fn a_later_count_is_believed_at_its_second_word_when_the_present_one_misses_a_heartbeat() {
     let mut t = settled();
     assert!(!says(&mut t, 560, 2, 1) && !says(&mut t, 619, 2, 2), "not late yet");

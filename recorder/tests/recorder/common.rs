@@ -116,6 +116,9 @@ fn event() -> impl Strategy<Value = Event> {
             .prop_map(|(vlan, mac)| Event::ClientHeld { client: Client { vlan, mac } }),
         (id(), mac()).prop_map(|(obu, mac)| Event::ObuIdConflict { obu, mac }),
         (id(), any::<usize>()).prop_map(|(obu, hops_max)| Event::TooFar { obu, hops_max }),
+        (any::<u32>(), any::<Option<u8>>()).prop_map(|(ms, busy_percent)| {
+            Event::PaceChanged { every: Duration::from_millis(ms.into()), busy_percent }
+        }),
         (mac(), any::<usize>(), any::<usize>(), limit).prop_map(|(from, len, most, limit)| {
             Event::TooLong(TooLong { from, len, most, limit })
         }),
@@ -153,6 +156,7 @@ fn what() -> impl Strategy<Value = What<'static>> {
         Just(LinkEvent::LanDown),
         mac().prop_map(LinkEvent::AddressChanged),
         any::<usize>().prop_map(LinkEvent::MtuChanged),
+        any::<u8>().prop_map(LinkEvent::ChannelBusy),
     ];
     let client = (mac(), any::<u16>(), any::<u64>()).prop_map(|(mac, vlan, silent_us)| {
         Remembered { client: Client { vlan, mac }, silent_for: Duration::from_micros(silent_us) }

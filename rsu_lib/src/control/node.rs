@@ -302,10 +302,6 @@ impl Rsu {
         self.counters.events_lost += self.events.push(event);
     }
 
-    fn interval_ms(&self) -> u16 {
-        u16::try_from(self.pace.period().as_millis()).unwrap_or(u16::MAX).max(1)
-    }
-
     fn drive(&mut self, now: Timestamp, out: &mut Replies) {
         if now >= self.tidy_at {
             self.tidy(now);
@@ -330,7 +326,10 @@ impl Rsu {
         self.obus.forget_left(now);
         self.obus.tidy(now);
         self.relays = self.obus.count_relays();
-        self.pace.note_obus(self.obus.attached());
+        if self.pace.consider(now, self.obus.attached()) {
+            let every = self.pace.interval();
+            self.event(Event::PaceChanged { every, busy_percent: self.pace.busy(now) });
+        }
         self.clients.expire(now);
         self.addresses.retain(|client| {
             self.clients.owner(now, client).is_some() || self.pins.of(client).is_some()
@@ -348,18 +347,19 @@ impl Rsu {
             return;
         }
         // Counted from when it was due, so that delays do not add up; but never two at once.
-        let due = self.heartbeat_at.max(now.before(self.pace.period() / 2));
+        let due = self.heartbeat_at.max(now.before(self.pace.tick() / 2));
         // Their numbers count time, also while none can be sent: by them OBUs tell when we took a
         // frame from the LAN.
-        let missed = now.since(self.heartbeat_at).as_nanos() / self.pace.period().as_nanos();
+        let missed = now.since(self.heartbeat_at).as_nanos() / self.pace.tick().as_nanos();
         self.order = self.order.later(u32::try_from(missed).unwrap_or(u32::MAX).saturating_add(1));
-        self.heartbeat_at = due + self.random.jitter(self.pace.period(), JITTER_PERCENT);
+        self.heartbeat_at = due + self.random.jitter(self.pace.tick(), JITTER_PERCENT);
         for obu in self.obus.urgent() {
             self.tell_where_it_was(now, obu, out);
         }
-        if !(self.link_is_up && self.lan_is_up) {
+        if !(self.link_is_up && self.lan_is_up && self.pace.is_due(self.order.seq)) {
             return;
         }
+        self.pace.note_sent();
         self.hello = self.hello.wrapping_add(1);
         self.load.note(now, 0);
         if self.sent.len() >= self.history {
@@ -370,7 +370,8 @@ impl Rsu {
         let heartbeat = Heartbeat {
             rsu: self.radio.id,
             order: self.order,
-            interval_ms: self.interval_ms(),
+            interval_ms: self.pace.tick_ms(),
+            pace: self.pace.said(),
             hop_limit: HOP_LIMIT,
             hops: 0,
             cost: Cost::ZERO,
@@ -491,6 +492,7 @@ impl Node for Rsu {
             LinkEvent::Down => self.link_is_up = false,
             LinkEvent::AddressChanged(mac) => self.radio.mac = mac,
             LinkEvent::MtuChanged(mtu) => self.radio.mtu = mtu,
+            LinkEvent::ChannelBusy(percent) => self.pace.note_busy(now, percent),
             LinkEvent::LanUp => {
                 if !self.lan_is_up {
                     // Words that were under way have come since it was lost.

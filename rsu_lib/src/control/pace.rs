@@ -1,13 +1,21 @@
-//! How often heartbeats are sent: [`Pace`].
+//! How rarely heartbeats are sent: [`Pace`].
 //!
-//! All times of all OBUs are multiples of the interval that heartbeats carry. A short one finds a
-//! lost upstream soon. But a radio has no more time when it is short: with 20 ms an upstream is
-//! dead after 45 ms of silence, and where 60 OBUs share the radio what one of them says waits that
-//! long now and then. So an RSU with many OBUs sends rarer than it was told to. That scales
-//! whatever is said for its sake, as the rate does that LIMERIC and ETSI TS 102 687 §5.4 set by the
-//! load.
+//! All times of all OBUs are multiples of the time between two heartbeats. A short one finds a lost
+//! upstream soon. But a radio has no more time when it is short. So an RSU sends rarer than it was
+//! told to where it has many OBUs for that, and where its channel is full: every second, fourth or
+//! eighth heartbeat. That scales whatever is said for its sake, as the rate does that LIMERIC and
+//! ETSI TS 102 687 §5.4 set by the load.
+//!
+//! * **OBUs.** With 20 ms an upstream is dead after 45 ms of silence, and where 60 OBUs share the
+//!   radio what one of them says waits that long now and then.
+//! * **Channel.** Where a channel is full frames wait in all queues, and answers come too late for
+//!   who asks each few milliseconds. Who is taken for dead for that is replaced, which says more,
+//!   and fills the channel further.
 
 use std::time::Duration;
+
+use node_lib::messages::PACE_MAX;
+use node_lib::{Seq, Timestamp};
 
 use crate::settings::HELLO_PERIODICITY;
 
@@ -17,48 +25,125 @@ const EACH_OBU: Duration = Duration::from_millis(2);
 
 /// Heartbeats become no rarer than this for the number of OBUs: the default, with which there are
 /// other rules for crowds.
-const PACED_MAX: Duration = HELLO_PERIODICITY;
+const FOR_OBUS_MAX: Duration = HELLO_PERIODICITY;
 
-/// The time between two heartbeats.
+/// A channel that is busy for so many per cent of a second is full, and heartbeats become rarer …
+const FULL_FROM: u8 = 50;
+
+/// … until it is busy for less than so many. The clients' frames are still there when control
+/// takes half as much.
+const FULL_UNTIL: u8 = 35;
+
+/// Heartbeats become no rarer than this for a full channel: found by experiment
+/// (`docs/tried.md`, "A full channel sets the pace").
+const FOR_CHANNEL_MAX: Duration = Duration::from_millis(400);
+
+/// What was measured counts for so long. Radios are asked once a second.
+const MEASURED_FOR: Duration = Duration::from_secs(3);
+
+/// So many heartbeats say that they become rarer before they do. OBUs believe two in a row; who has
+/// heard of it does not ask where the missing ones are.
+const SAID_BEFORE: u8 = 3;
+
+/// How rarely heartbeats are sent.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
-    /// As the RSU was told.
-    asked: Duration,
-    period: Duration,
+    /// From one number to the next, as the RSU was told.
+    tick: Duration,
+    /// What heartbeats say: those whose number is a multiple of two to this power are sent …
+    said: u8,
+    /// … but to this power until it was said often enough.
+    followed: u8,
+    /// Heartbeats left that say it first.
+    said_before: u8,
+    /// How busy the channel was in per cent, and when that was measured.
+    measured: Option<(u8, Timestamp)>,
 }
 
 impl Pace {
-    /// As it was told, until OBUs are there.
-    pub(super) fn new(asked: Duration) -> Self {
-        let asked = asked.max(Duration::from_millis(1));
-        Self { asked, period: asked }
+    /// As it was told, until there is a reason for another.
+    pub(super) fn new(tick: Duration) -> Self {
+        let tick = tick.max(Duration::from_millis(1));
+        Self { tick, said: 0, followed: 0, said_before: 0, measured: None }
+    }
+
+    /// From one number to the next.
+    pub(super) fn tick(&self) -> Duration {
+        self.tick
+    }
+
+    /// The same, as heartbeats say it.
+    pub(super) fn tick_ms(&self) -> u16 {
+        u16::try_from(self.tick.as_millis()).unwrap_or(u16::MAX)
+    }
+
+    /// The power of two of which the numbers of heartbeats are multiples.
+    pub(super) fn said(&self) -> u8 {
+        self.said
     }
 
     /// The time between two heartbeats.
-    pub(super) fn period(&self) -> Duration {
-        self.period
+    pub(super) fn interval(&self) -> Duration {
+        self.at(self.said)
     }
 
-    /// So many OBUs are attached: called once a second. The period is a multiple of what the RSU
-    /// was told. It grows at once. It shrinks by one step a second, and only when half as many OBUs
-    /// again would not need it: OBUs that miss a change take numbers that grow much faster than
-    /// they expect for those of a restart.
-    pub(super) fn note_obus(&mut self, obus: usize) {
-        let obus = u32::try_from(obus).unwrap_or(u32::MAX);
-        let wanted = self.wanted(obus);
-        if wanted > self.period {
-            self.period = wanted;
-        } else if self.wanted(obus.saturating_add(obus / 2)) < self.period {
-            self.period = (self.period - self.asked).max(wanted);
+    /// How busy the channel was lately, in per cent.
+    pub(super) fn busy(&self, now: Timestamp) -> Option<u8> {
+        let (busy, _) = self.measured.filter(|(_, at)| now.since(*at) < MEASURED_FOR)?;
+        Some(busy)
+    }
+
+    /// Whether a heartbeat of this number is sent.
+    pub(super) fn is_due(&self, seq: Seq) -> bool {
+        seq.0.is_multiple_of(1 << self.followed)
+    }
+
+    /// A heartbeat was sent.
+    pub(super) fn note_sent(&mut self) {
+        self.said_before = self.said_before.saturating_sub(1);
+        if self.said_before == 0 {
+            self.followed = self.said;
         }
     }
 
-    fn wanted(&self, obus: u32) -> Duration {
-        let most = PACED_MAX.max(self.asked);
-        let needed = EACH_OBU.saturating_mul(obus).min(most);
-        let steps = needed.as_micros().div_ceil(self.asked.as_micros());
-        let steps = u32::try_from(steps).unwrap_or(u32::MAX).max(1);
-        self.asked.saturating_mul(steps).min(most)
+    /// The channel was busy for so many per cent of the last second.
+    pub(super) fn note_busy(&mut self, now: Timestamp, percent: u8) {
+        self.measured = Some((percent, now));
+    }
+
+    /// So many OBUs are attached: called once a second. Returns whether the pace is another now.
+    ///
+    /// For OBUs it slows down at once, for the channel by one step. It quickens by one step, and
+    /// only if half as many OBUs again would not need it slower: numbers go on as they are, but to
+    /// look for what is lost more often than there is room for is what this is against.
+    pub(super) fn consider(&mut self, now: Timestamp, obus: usize) -> bool {
+        let obus = u32::try_from(obus).unwrap_or(u32::MAX);
+        let busy = self.busy(now).unwrap_or_default();
+        let (needed, spared) = (self.needed(obus), self.needed(obus.saturating_add(obus / 2)));
+        let slower = self.said + 1;
+        let next = if needed > self.said {
+            needed
+        } else if busy >= FULL_FROM && slower <= PACE_MAX && self.at(slower) <= FOR_CHANNEL_MAX {
+            slower
+        } else if busy < FULL_UNTIL && spared < self.said {
+            self.said - 1
+        } else {
+            return false;
+        };
+        self.said_before = if next > self.followed { SAID_BEFORE } else { 0 };
+        self.followed = self.followed.min(next);
+        self.said = next;
+        true
+    }
+
+    fn at(&self, pace: u8) -> Duration {
+        self.tick * (1 << pace.min(PACE_MAX))
+    }
+
+    /// The pace that leaves so many OBUs their time.
+    fn needed(&self, obus: u32) -> u8 {
+        let interval = EACH_OBU.saturating_mul(obus).min(FOR_OBUS_MAX);
+        (0..PACE_MAX).find(|pace| self.at(*pace) >= interval).unwrap_or(PACE_MAX)
     }
 }
 
@@ -66,40 +151,94 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// In milliseconds, after each of these numbers of OBUs in turn.
-    fn periods(asked_ms: u64, obus: &[usize]) -> Vec<u128> {
-        let mut pace = Pace::new(Duration::from_millis(asked_ms));
+    fn at(s: u64) -> Timestamp {
+        Timestamp::from_millis(1000 * s)
+    }
+
+    /// Between heartbeats in milliseconds, after each of these numbers of OBUs in turn.
+    fn for_obus(tick_ms: u64, obus: &[usize]) -> Vec<u128> {
+        let mut pace = Pace::new(Duration::from_millis(tick_ms));
         let after = |&obus: &usize| {
-            pace.note_obus(obus);
-            pace.period().as_millis()
+            pace.consider(at(0), obus);
+            pace.interval().as_millis()
         };
         obus.iter().map(after).collect()
     }
 
+    /// The same, after each of these shares of time in turn.
+    fn for_channel(tick_ms: u64, busy: &[u8]) -> Vec<u128> {
+        let mut pace = Pace::new(Duration::from_millis(tick_ms));
+        let after = |&busy: &u8| {
+            pace.note_busy(at(0), busy);
+            pace.consider(at(0), 1);
+            pace.interval().as_millis()
+        };
+        busy.iter().map(after).collect()
+    }
+
     #[test]
     fn what_leaves_each_obu_its_time_stays_as_it_was_told() {
-        for asked_ms in [10, 20, 50, 100, 250, 10_000] {
-            let few = usize::try_from(asked_ms / 2).unwrap().min(50);
-            assert_eq!(periods(asked_ms, &[0, 1, few]), [u128::from(asked_ms); 3]);
+        for tick_ms in [10, 20, 50, 100, 250, 10_000] {
+            let few = usize::try_from(tick_ms / 2).unwrap().min(50);
+            assert_eq!(for_obus(tick_ms, &[0, 1, few]), [u128::from(tick_ms); 3]);
         }
     }
 
     #[test]
-    fn the_default_and_more_are_never_changed() {
-        for asked_ms in [100, 250, 1000, 10_000] {
-            assert_eq!(periods(asked_ms, &[51, 200, 1024]), [u128::from(asked_ms); 3]);
+    fn the_default_and_more_are_not_changed_for_many_obus() {
+        for tick_ms in [100, 250, 1000, 10_000] {
+            assert_eq!(for_obus(tick_ms, &[51, 200, 1024]), [u128::from(tick_ms); 3]);
         }
     }
 
     #[test]
-    fn it_grows_with_the_obus_up_to_the_default() {
-        assert_eq!(periods(20, &[10, 11, 30, 60, 1024]), [20, 40, 60, 100, 100]);
-        assert_eq!(periods(30, &[16, 60]), [60, 100]);
+    fn it_slows_down_with_the_obus_until_it_is_about_the_default() {
+        assert_eq!(for_obus(20, &[10, 11, 30, 60, 1024]), [20, 40, 80, 160, 160]);
+        assert_eq!(for_obus(30, &[16, 60]), [60, 120]);
+        assert_eq!(for_obus(10, &[1024]), [80]);
     }
 
     #[test]
-    fn it_shrinks_step_by_step_and_not_for_a_few() {
-        let left = periods(20, &[45, 40, 35, 30, 20, 0, 0, 0, 0]);
-        assert_eq!(left, [100, 100, 100, 100, 80, 60, 40, 20, 20]);
+    fn it_quickens_step_by_step_and_not_for_a_few() {
+        assert_eq!(for_obus(20, &[45, 35, 20, 10, 0, 0]), [160, 160, 80, 40, 20, 20]);
+    }
+
+    #[test]
+    fn a_full_channel_slows_it_down_step_by_step_to_a_limit() {
+        assert_eq!(for_channel(100, &[49, 50, 90, 90]), [100, 200, 400, 400]);
+        assert_eq!(for_channel(20, &[90; 4]), [40, 80, 160, 160]);
+        assert_eq!(for_channel(250, &[90; 4]), [250; 4]);
+    }
+
+    #[test]
+    fn it_quickens_when_the_channel_has_room_again() {
+        assert_eq!(for_channel(100, &[90, 90, 35, 34, 34, 0]), [200, 400, 400, 200, 100, 100]);
+    }
+
+    #[test]
+    fn what_was_measured_long_ago_does_not_count() {
+        let mut pace = Pace::new(Duration::from_millis(100));
+        pace.note_busy(at(0), 90);
+        assert!(!pace.consider(at(3), 1));
+        assert_eq!(pace.busy(at(3)), None);
+        assert!(pace.consider(at(2), 1));
+    }
+
+    #[test]
+    fn heartbeats_say_first_that_they_become_rarer() {
+        let mut pace = Pace::new(Duration::from_millis(100));
+        pace.note_busy(at(0), 90);
+        assert!(pace.consider(at(0), 1));
+        let mut sent = Vec::new();
+        for seq in 1..12 {
+            if pace.is_due(Seq(seq)) {
+                sent.push((seq, pace.said()));
+                pace.note_sent();
+            }
+        }
+        assert_eq!(sent, [1, 2, 3, 4, 6, 8, 10].map(|seq| (seq, 1)));
+        pace.note_busy(at(1), 0);
+        assert!(pace.consider(at(1), 1));
+        assert!(pace.is_due(Seq(11)), "at once");
     }
 }

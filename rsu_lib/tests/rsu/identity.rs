@@ -20,6 +20,7 @@ pub(crate) fn of_our_id(boot: u32, hops: u8) -> Heartbeat {
         rsu: id(US),
         order: Order::new(boot, 5),
         interval_ms: 100,
+        pace: 0,
         hop_limit: 15,
         hops,
         cost: if hops == 0 { Cost::ZERO } else { Cost::ONE },

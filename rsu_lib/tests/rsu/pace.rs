@@ -1,5 +1,9 @@
-//! When an RSU speaks: never two heartbeats at once, and goodbyes apart, however often it is woken.
+//! When an RSU speaks: never two heartbeats at once, and goodbyes apart, however often it is woken;
+//! and rarer where its channel is full.
 
+use std::time::Duration;
+
+use node_lib::control::event::Event;
 use node_lib::control::node::{LinkEvent, Node};
 use node_lib::messages::control::Control;
 use node_lib::messages::control::probe::Probe;
@@ -71,6 +75,54 @@ fn numbers_of_heartbeats_count_time_also_while_none_is_sent() {
         t.clear();
         t.pass(7000);
         assert!(numbers(&t).iter().zip(after + 1..).all(|(number, next)| *number == next));
+    }
+}
+
+/// The radio tells each second until then that its channel is busy for so many per cent.
+fn pass_busy(t: &mut Talk, until_s: u64, percent: u8) {
+    for s in t.now / 1000 + 1..=until_s {
+        t.pass(s * 1000 - 1);
+        link(t, LinkEvent::ChannelBusy(percent));
+    }
+    t.clear();
+}
+
+#[test]
+fn on_a_full_channel_it_speaks_rarer_and_its_numbers_count_time_as_before() {
+    let mut t = Talk::new();
+    pass_busy(&mut t, 4, 60);
+    let before = t.now;
+    t.pass(before + 1900);
+    assert!((4..=6).contains(&t.heartbeats().len()), "a quarter: {}", t.heartbeats().len());
+    for (_, heartbeat) in t.heartbeats() {
+        assert_eq!((heartbeat.interval_ms, heartbeat.pace, heartbeat.stride), (100, 2, 0));
+        assert_eq!(heartbeat.order.seq.0 % 4, 0);
+    }
+    let numbers = numbers(&t);
+    assert!(numbers.windows(2).all(|pair| pair[1] - pair[0] == 4), "{numbers:?}");
+    let changes: Vec<_> = t.events().into_iter().filter(|e| e.kind().contains("pace")).collect();
+    let changed =
+        |ms| Event::PaceChanged { every: Duration::from_millis(ms), busy_percent: Some(60) };
+    assert_eq!(changes, [changed(200), changed(400)]);
+    is_asked(&mut t);
+    let said = t.each(|_, control| match control {
+        Control::ProbeAnswer(answer) => answer.route.map(|route| (route.interval_ms, route.pace)),
+        _ => None,
+    });
+    assert_eq!(said, [(100, 2)]);
+}
+
+#[test]
+fn when_the_channel_has_room_again_or_nobody_tells_it_speaks_as_it_was_told_to() {
+    let until_usual: [fn(&mut Talk); 2] = [|t| pass_busy(t, 8, 20), |t| t.pass(10_000)];
+    for wait in until_usual {
+        let mut t = Talk::new();
+        pass_busy(&mut t, 4, 90);
+        wait(&mut t);
+        t.clear();
+        t.pass(t.now + 2000);
+        assert!((19..=21).contains(&t.heartbeats().len()), "{}", t.heartbeats().len());
+        assert!(t.heartbeats().iter().all(|(_, heartbeat)| heartbeat.pace == 0));
     }
 }
 

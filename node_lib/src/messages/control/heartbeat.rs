@@ -10,8 +10,8 @@
 //! |      2 |     2 | length      | 48; 60 with a position                                              |
 //! |      4 |     6 | rsu         | whose heartbeat                                                     |
 //! |     10 |     4 | boot        | starts of the RSU                                                   |
-//! |     14 |     4 | seq         | heartbeats since that start                                         |
-//! |     18 |     2 | interval_ms | until the next, 1 to 10000                                          |
+//! |     14 |     4 | seq         | intervals since that start                                          |
+//! |     18 |     2 | interval    | bits 15–14 pace; bits 13–0 from one `seq` to the next, in ms: 1 to 10000, times 2 to the power of the pace |
 //! |     20 |     2 | obus        | attached to the RSU; saturates                                      |
 //! |     22 |     6 | sender      | who sent this copy                                                  |
 //! |     28 |     4 | sender_boot | starts of the sender                                                |
@@ -79,6 +79,7 @@
 
 use super::position::{self, Position};
 use crate::mac::NodeId;
+use crate::messages::fields::interval_field;
 use crate::messages::flags::{
     ACKNOWLEDGE, CHILDREN, GOODBYE, STANDBY, STRIDE, children, children_flags, flag, stride_flags,
 };
@@ -101,7 +102,7 @@ layout! {
         4 rsu: 6,
         10 boot: 4,
         14 seq: 4,
-        18 interval_ms: 2,
+        18 interval: 2,
         20 obus: 2,
         22 sender: 6,
         28 sender_boot: 4,
@@ -143,8 +144,11 @@ pub struct Heartbeat {
     pub rsu: NodeId,
     /// Boot count and sequence of the RSU.
     pub order: Order,
-    /// Until the RSU's next heartbeat.
+    /// From one number of the RSU to the next.
     pub interval_ms: u16,
+    /// The RSU sends the heartbeats whose number is a multiple of two to this power, at most
+    /// [`PACE_MAX`](crate::messages::PACE_MAX).
+    pub pace: u8,
     /// OBUs attached to the RSU.
     pub obus: u16,
     /// Who sent this copy.
@@ -167,7 +171,8 @@ pub struct Heartbeat {
     /// Neighbours that this RSU reaches through the sender, at most
     /// [`CHILDREN_MAX`](crate::messages::flags::CHILDREN_MAX): so many, or more.
     pub children: u8,
-    /// The sender brings the heartbeats whose number is a multiple of two to this power.
+    /// Of the heartbeats that the RSU sends the sender brings every one, every second or every
+    /// fourth: those whose number is a multiple of two to the power of pace and stride.
     pub stride: u8,
     /// Where the sender is, if it says so.
     pub position: Option<Position>,
@@ -207,7 +212,7 @@ impl Heartbeat {
             rsu: self.rsu.0,
             boot: self.order.boot.0.to_be_bytes(),
             seq: self.order.seq.0.to_be_bytes(),
-            interval_ms: self.interval_ms.to_be_bytes(),
+            interval: interval_field(self.interval_ms, self.pace),
             obus: self.obus.to_be_bytes(),
             sender: self.sender.0,
             sender_boot: self.sender_boot.0.to_be_bytes(),
@@ -245,7 +250,7 @@ impl TryFrom<&[u8]> for Heartbeat {
             rsu,
             boot,
             seq,
-            interval_ms,
+            interval,
             obus,
             sender,
             sender_boot,
@@ -257,10 +262,12 @@ impl TryFrom<&[u8]> for Heartbeat {
             hops: [hops],
         } = wire;
         let (rsu, sender) = (kind.node("rsu", rsu)?, kind.node("sender", sender)?);
+        let (interval_ms, pace) = kind.interval(interval)?;
         Ok(Self {
             rsu,
             order: Order::new(u32::from_be_bytes(boot), u32::from_be_bytes(seq)),
-            interval_ms: kind.interval(interval_ms)?,
+            interval_ms,
+            pace,
             obus: u16::from_be_bytes(obus),
             sender,
             sender_boot: Boot(u32::from_be_bytes(sender_boot)),
@@ -413,6 +420,7 @@ mod tests {
             rsu: RSU,
             order: Order::new(3, 1000),
             interval_ms: 100,
+            pace: 1,
             obus: 9,
             sender: OBU,
             sender_boot: Boot(9),
@@ -473,8 +481,14 @@ mod tests {
     #[test]
     fn a_heartbeat_reads_as_it_was_written() {
         let flat: Vec<u8> = (&heartbeat()).into();
-        let by_the_rsu =
-            [&[0x21, 0, 0, 48][..], &RSU.0, &[0, 0, 0, 3], &[0, 0, 0x03, 0xe8], &[0, 100], &[0, 9]];
+        let by_the_rsu = [
+            &[0x21, 0, 0, 48][..],
+            &RSU.0,
+            &[0, 0, 0, 3],
+            &[0, 0, 0x03, 0xe8],
+            &[0x40, 100],
+            &[0, 9],
+        ];
         let by_the_sender = [
             &OBU.0[..],
             &[0, 0, 0, 9],
@@ -543,6 +557,10 @@ mod tests {
         assert_eq!(patched(&heartbeat(), 18, &[0, 0]), Err(need(0)));
         assert_eq!(patched(&heartbeat(), 18, &[0x27, 0x11]), Err(need(10_001)));
         assert!(patched(&heartbeat(), 18, &[0x27, 0x10]).is_ok());
+        // 1250 and 1251 ms, eight times each.
+        let slowest = Heartbeat { interval_ms: 1250, pace: 3, ..heartbeat() };
+        assert_eq!(patched(&heartbeat(), 18, &[0xc4, 0xe2]), Ok(slowest));
+        assert_eq!(patched(&heartbeat(), 18, &[0xc4, 0xe3]), Err(need(10_008)));
     }
 
     #[test]

@@ -36,7 +36,7 @@
 //! |     26 |     6 | rsu         | whose route this is; zero only without a route                      |
 //! |     32 |     4 | boot        | starts of the RSU                                                   |
 //! |     36 |     4 | seq         | of the last heartbeat the sender heard from it                      |
-//! |     40 |     2 | interval_ms | of that heartbeat, 1 to 10000                                       |
+//! |     40 |     2 | interval    | of that heartbeat, its pace as well                                 |
 //! |     42 |     6 | via         | the sender's upstream for this RSU; zero at the RSU and only there  |
 //! |     48 |     2 | cost        | of the path from sender to RSU                                      |
 //! |     50 |     1 | hop_limit   | relays still allowed                                                |
@@ -45,6 +45,7 @@
 //! Without a route, `boot` to `hop_limit` are zero.
 
 use crate::mac::NodeId;
+use crate::messages::fields::interval_field;
 use crate::messages::flags::{STRIDE, stride_flags};
 use crate::messages::format::Format;
 use crate::messages::prefix::length;
@@ -86,7 +87,7 @@ layout! {
         26 rsu: 6,
         32 boot: 4,
         36 seq: 4,
-        40 interval_ms: 2,
+        40 interval: 2,
         42 via: 6,
         48 cost: 2,
         50 hop_limit: 1,
@@ -175,6 +176,8 @@ pub struct AnsweredRoute {
     pub order: Order,
     /// Of that heartbeat.
     pub interval_ms: u16,
+    /// Of that heartbeat.
+    pub pace: u8,
     /// The sender's upstream for this RSU; [`NodeId::NONE`] at the RSU.
     pub via: NodeId,
     /// Of the path from sender to RSU.
@@ -183,7 +186,8 @@ pub struct AnsweredRoute {
     pub hop_limit: u8,
     /// From the RSU to the sender.
     pub hops: u8,
-    /// The sender brings the heartbeats whose number is a multiple of two to this power.
+    /// Of the heartbeats that the RSU sends the sender brings every one, every second or every
+    /// fourth.
     pub stride: u8,
 }
 
@@ -196,6 +200,7 @@ impl ProbeAnswer {
         let route = self.route.unwrap_or(AnsweredRoute {
             order: Order::new(0, 0),
             interval_ms: 0,
+            pace: 0,
             via: NodeId::NONE,
             cost: Cost::ZERO,
             hop_limit: 0,
@@ -214,7 +219,7 @@ impl ProbeAnswer {
             rsu: self.rsu.0,
             boot: route.order.boot.0.to_be_bytes(),
             seq: route.order.seq.0.to_be_bytes(),
-            interval_ms: route.interval_ms.to_be_bytes(),
+            interval: interval_field(route.interval_ms, route.pace),
             via: route.via.0,
             cost: route.cost.0.to_be_bytes(),
             hop_limit: [route.hop_limit],
@@ -245,7 +250,7 @@ impl TryFrom<&[u8]> for ProbeAnswer {
             rsu,
             boot,
             seq,
-            interval_ms,
+            interval,
             via,
             cost,
             hop_limit: [hop_limit],
@@ -256,7 +261,7 @@ impl TryFrom<&[u8]> for ProbeAnswer {
             let fields = [
                 ("boot", u32::from_be_bytes(boot)),
                 ("seq", u32::from_be_bytes(seq)),
-                ("interval_ms", u16::from_be_bytes(interval_ms).into()),
+                ("interval_ms", u16::from_be_bytes(interval).into()),
                 ("via", u32::from_be_bytes(low)),
                 ("via", u16::from_be_bytes([v0, v1]).into()),
                 ("cost", u16::from_be_bytes(cost).into()),
@@ -269,9 +274,11 @@ impl TryFrom<&[u8]> for ProbeAnswer {
             None
         } else {
             let ends = (kind.node("rsu", rsu)?, NodeId(sender), NodeId(via));
+            let (interval_ms, pace) = kind.interval(interval)?;
             Some(AnsweredRoute {
                 order: Order::new(u32::from_be_bytes(boot), u32::from_be_bytes(seq)),
-                interval_ms: kind.interval(interval_ms)?,
+                interval_ms,
+                pace,
                 via: NodeId(via),
                 cost: Cost(u16::from_be_bytes(cost)),
                 hop_limit,
@@ -318,6 +325,7 @@ mod tests {
         AnsweredRoute {
             order: Order::new(3, 1000),
             interval_ms: 100,
+            pace: 1,
             via: RSU,
             cost: Cost(64),
             hop_limit: 7,
@@ -358,7 +366,8 @@ mod tests {
             &[0x05, 0x78],
             &RSU.0,
         ];
-        let known = [&[0, 0, 0, 3][..], &[0, 0, 0x03, 0xe8], &[0, 100], &RSU.0, &[0, 64], &[7, 1]];
+        let known =
+            [&[0, 0, 0, 3][..], &[0, 0, 0x03, 0xe8], &[0x40, 100], &RSU.0, &[0, 64], &[7, 1]];
         let none = [&[0; 19][..], &[255]];
         for (route, tail) in [(None, none.concat()), (Some(route()), known.concat())] {
             let flat: Vec<u8> = (&answer(route)).into();

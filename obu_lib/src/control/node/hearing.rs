@@ -18,6 +18,7 @@ use node_lib::{Boot, Mac, NodeId, Timestamp};
 use crate::control::link::neighbour::HeardAs;
 use crate::control::route::candidates::Advert;
 use crate::control::route::feasibility::Distance;
+use crate::control::route::rhythm::Rhythm;
 
 use super::super::children::Said;
 use super::super::route::{Learned, Route};
@@ -69,7 +70,7 @@ impl Obu {
                 mtu: heartbeat.mtu,
                 stride: heartbeat.stride,
             },
-            Duration::from_millis(u64::from(heartbeat.interval_ms)),
+            Rhythm { tick_ms: heartbeat.interval_ms, pace: heartbeat.pace },
         );
         if is_believed && let Some(route) = self.routes.get_mut(&heartbeat.rsu) {
             route.note_heartbeat(&self.context, now, from, heartbeat);
@@ -131,7 +132,7 @@ impl Obu {
         id: NodeId,
         rsu: NodeId,
         advert: Advert,
-        interval: Duration,
+        rhythm: Rhythm,
     ) -> bool {
         if rsu == self.context.id() || advert.distance.hops >= MAX_HOPS {
             return false;
@@ -143,10 +144,10 @@ impl Obu {
             }
             let ours = self.attached.and_then(|attached| self.routes.get(&attached.rsu));
             let obus = ours.map_or(self.context.obus, Route::obus);
-            self.routes.insert(rsu, Route::new(rsu, interval, obus, now));
+            self.routes.insert(rsu, Route::new(rsu, rhythm, obus, now));
         }
         let Some(route) = self.routes.get_mut(&rsu) else { return false };
-        let learned = route.hear(&self.context, now, from, id, advert, interval);
+        let learned = route.hear(&self.context, now, from, id, advert, rhythm);
         if learned == Learned::Doubtful {
             self.context.counters.drop_doubtful += 1;
             return false;
@@ -258,7 +259,7 @@ impl Obu {
                         mtu: answer.mtu,
                         stride: route.stride,
                     },
-                    Duration::from_millis(u64::from(route.interval_ms)),
+                    Rhythm { tick_ms: route.interval_ms, pace: route.pace },
                 );
             }
             None => {

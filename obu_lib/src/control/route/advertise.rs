@@ -61,10 +61,10 @@ impl Route {
                 .is_some_and(|c| c.advert.distance.order < advert.distance.order)
         });
         let wait = if waits_for_preferred {
-            timing::prefer_for(self.interval)
+            timing::prefer_for(self.interval())
         } else {
             self.wait_in_crowd(context)
-                + context.random.up_to(timing::RELAY_DELAY_MAX.min(self.interval / 20))
+                + context.random.up_to(timing::RELAY_DELAY_MAX.min(self.interval() / 20))
         };
         self.relay_at = Some(now + wait);
     }
@@ -84,7 +84,7 @@ impl Route {
             && self.has_children(now)
             && self.may_advertise(context, now);
         let spoke = self.spoke_at.filter(|_| is_due)?;
-        Some(spoke + timing::keepalive_after(self.interval, self.stride_said))
+        Some(spoke + timing::keepalive_after(self.interval(), self.stride_said))
     }
 
     /// How much longer we wait with a heartbeat because many relay it.
@@ -92,15 +92,14 @@ impl Route {
         if !self.is_in_crowd(context) {
             return Duration::ZERO;
         }
-        context.random.up_to(timing::CROWD_DELAY_MAX.min(self.interval / 4))
+        context.random.up_to(timing::CROWD_DELAY_MAX.min(self.interval() / 4))
     }
 
-    /// A relay brings the heartbeats whose number is a multiple of two to the power of its stride:
-    /// the same ones as all others of that stride, or none would get far. More often than it said
-    /// it may speak at once.
+    /// Of the heartbeats that the RSU sends a relay brings its share: the same ones as all others
+    /// of its stride, or none would get far. More often than it said it may speak at once.
     fn leaves_out(&self, context: &Context, now: Timestamp, order: Order) -> bool {
         let stride = self.stride(context, now).min(self.stride_said);
-        !order.seq.0.is_multiple_of(1 << stride)
+        !self.rhythm.is_brought(order.seq, stride)
     }
 
     /// How rarely we bring heartbeats from now on. Where the air is full a relay through which
@@ -132,12 +131,13 @@ impl Route {
         self.relayed = Some(route.order);
         self.spoke_at = Some(now);
         context.hello = context.hello.wrapping_add(1);
-        self.stride_said = route.stride;
+        (self.stride_said, self.interval_said) = (route.stride, self.interval());
         context.load.note(now, route.stride);
         let heartbeat = Heartbeat {
             rsu: self.rsu,
             order: route.order,
             interval_ms: route.interval_ms,
+            pace: route.pace,
             hop_limit: route.hop_limit,
             hops: route.hops,
             cost: route.cost,
@@ -176,10 +176,11 @@ impl Route {
         let link = context
             .neighbours
             .get(candidate.mac)
-            .map_or(Cost::ONE, |n| n.link_cost(now, self.interval));
+            .map_or(Cost::ONE, |n| n.link_cost(now, self.interval()));
         Some(AnsweredRoute {
             order: distance.order,
-            interval_ms: u16::try_from(self.interval.as_millis()).unwrap_or(u16::MAX).max(1),
+            interval_ms: self.rhythm.tick_ms,
+            pace: self.rhythm.pace,
             hops: distance.hops,
             hop_limit,
             cost: candidate.advert.cost.saturating_add(link),
@@ -197,7 +198,8 @@ impl Route {
             return;
         }
         // Later than that nobody counts on what we said.
-        let is_believed = |at| now.since(at) <= self.interval * timing::CANDIDATE_INTERVALS;
+        let believed_for = self.interval() * timing::CANDIDATE_INTERVALS;
+        let is_believed = |at| now.since(at) <= believed_for;
         if self.advertised_at.take().is_some_and(is_believed) {
             self.withdrawals_left = timing::SAID_TIMES;
             self.withdraw_at = now;

@@ -16,8 +16,8 @@
 //! node, for this RSU only: what was advertised is forgotten, and nobody is routed through, nor
 //! for, until nobody counts on it any more.
 //!
-//! The interval between heartbeats is a constant of an RSU. Another is believed when two heartbeats
-//! in a row say so.
+//! The time from one number to the next is a constant of an RSU; how many of them it sends is not.
+//! Another [`Rhythm`] is believed when two heartbeats in a row say so.
 
 use std::time::Duration;
 
@@ -30,6 +30,7 @@ use crate::control::route::feasibility::Feasibility;
 use super::super::context::Context;
 use super::super::timing::{self, Watch};
 use super::Route;
+use super::rhythm::Rhythm;
 use super::suppression::Suppression;
 
 /// Heartbeats by which one way may bring news later than another: a number so far ahead is believed
@@ -40,7 +41,7 @@ const STRAY: u32 = 8;
 /// and what is late is no restart.
 const LATE: Duration = Duration::from_secs(2);
 
-/// Intervals may be longer than said by a fiftieth: RSUs jitter each by up to a tenth, which over
+/// Ticks may be longer than said by a fiftieth: RSUs jitter each by up to a tenth, which over
 /// fifty of them is half an interval.
 const DRIFT: u32 = 50;
 
@@ -73,30 +74,30 @@ impl Route {
         context: &Context,
         now: Timestamp,
         order: Order,
-        interval: Duration,
+        rhythm: Rhythm,
     ) -> Learned {
         if !self.is_of_present_count(now, order) {
-            return self.weigh(context, now, order, interval);
+            return self.weigh(context, now, order, rhythm);
         }
         if order > self.newest {
             // Numbers that count another time than we think do not tell when it was sent.
-            let is_usual = interval == self.interval;
+            let is_usual = rhythm.tick_ms == self.rhythm.tick_ms;
             self.newest_sent = if is_usual { self.sent_by(now, order) } else { now };
             self.newest = order;
             self.newest_at = now;
             self.claim = None;
-            self.note_interval(order, interval);
+            self.note_rhythm(order, rhythm);
         }
         Learned::Present
     }
 
-    /// When the RSU sent this heartbeat at the latest, which comes now: as many intervals after the
+    /// When the RSU sent this heartbeat at the latest, which comes now: as many ticks after the
     /// newest as its number says. Over several full relays it may come a second late, and the
     /// earliest that came tells best (the minimum filter of RFC 5905 §10).
     fn sent_by(&self, now: Timestamp, order: Order) -> Timestamp {
         match order.ahead_of(self.newest) {
             Some(ahead) if self.newest != Order::default() => {
-                let span = self.interval.saturating_mul(ahead);
+                let span = self.rhythm.tick().saturating_mul(ahead);
                 now.min(self.newest_sent + span + span / DRIFT)
             }
             _ => now,
@@ -116,14 +117,15 @@ impl Route {
 
     /// A heartbeat so many numbers behind the newest may only now have come.
     fn may_be_late(&self, behind: u32) -> bool {
-        self.interval.saturating_mul(behind) <= LATE
+        self.rhythm.tick().saturating_mul(behind) <= LATE
     }
 
     /// So many heartbeats may have been sent since the newest one that was heard.
     #[cold]
     fn may_have_missed(&self, now: Timestamp, ahead: u32) -> bool {
-        let intervals = now.since(self.newest_at).as_micros() / self.interval.as_micros().max(1);
-        u128::from(ahead) <= intervals.saturating_mul(2).saturating_add(STRAY.into())
+        let tick = self.rhythm.tick().as_micros().max(1);
+        let ticks = now.since(self.newest_at).as_micros() / tick;
+        u128::from(ahead) <= ticks.saturating_mul(2).saturating_add(STRAY.into())
     }
 
     /// A number from elsewhere: is there reason enough to believe it?
@@ -133,23 +135,23 @@ impl Route {
         context: &Context,
         now: Timestamp,
         order: Order,
-        interval: Duration,
+        rhythm: Rhythm,
     ) -> Learned {
         let before = self.claim_near(order);
         let advances = before.is_none_or(|claimed| order > claimed);
         let is_second = before.is_some() && advances;
         if advances {
-            self.note_interval(order, interval);
+            self.note_rhythm(order, rhythm);
         }
         let silence = now.since(self.newest_at);
         let is_believed = if order > self.newest {
             let late = self.watch(context, now).late_after;
-            let late_after = |missed| Watch::new(self.interval, 0, missed, false).late_after;
+            let late_after = |missed| Watch::new(self.interval(), 0, missed, false).late_after;
             let late = late.min(late_after(timing::MISSED_IDLE));
             silence >= late || (is_second && silence >= late_after(1))
         } else {
             // Who brings every fourth heartbeat may bring old ones meanwhile.
-            is_second && silence >= fresh_for(self.interval, self.candidates.stride_max())
+            is_second && silence >= fresh_for(self.interval(), self.candidates.stride_max())
         };
         if !is_believed {
             if advances {
@@ -188,18 +190,18 @@ impl Route {
         self.claim.map(|Claim(claimed)| claimed).filter(|claimed| is_near(*claimed, order))
     }
 
-    /// A heartbeat says this interval. A second one in a row must say the same.
-    fn note_interval(&mut self, order: Order, interval: Duration) {
-        if interval == self.interval {
-            self.other_interval = None;
+    /// A heartbeat says this rhythm. A second one in a row must say the same.
+    fn note_rhythm(&mut self, order: Order, rhythm: Rhythm) {
+        if rhythm == self.rhythm {
+            self.other_rhythm = None;
         } else {
-            match self.other_interval {
-                Some((said, other)) if other == interval && said != order => {
-                    self.interval = interval;
-                    self.other_interval = None;
+            match self.other_rhythm {
+                Some((said, other)) if other == rhythm && said != order => {
+                    self.rhythm = rhythm;
+                    self.other_rhythm = None;
                 }
                 Some((said, _)) if said == order => {}
-                _ => self.other_interval = Some((order, interval)),
+                _ => self.other_rhythm = Some((order, rhythm)),
             }
         }
     }
@@ -213,7 +215,7 @@ impl Route {
         self.candidates.clear();
         self.feasibility = Feasibility::default();
         if let Some(said) = self.said_at {
-            self.quiet_until = said + timing::counted_on_for(self.interval, self.stride_said);
+            self.quiet_until = said + self.counted_on_for();
         }
         if self.advertised_at.take().is_some() {
             self.withdrawals_left = timing::SAID_TIMES;

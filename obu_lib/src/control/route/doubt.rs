@@ -76,8 +76,9 @@ impl Route {
             self.end_doubt();
             return None;
         }
+        let most = self.interval() * DOUBT_MAX;
         let doubt = self.doubt.as_mut()?;
-        let is_over = now.since(doubt.since) >= self.interval * DOUBT_MAX;
+        let is_over = now.since(doubt.since) >= most;
         doubt.bytes_left = if is_over { return None } else { doubt.bytes_left.checked_sub(len)? };
         doubt.sent_twice += 1;
         Some(doubt.via)

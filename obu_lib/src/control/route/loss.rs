@@ -172,7 +172,7 @@ impl Route {
             _ => false,
         };
         let lost_from = match cause {
-            Cause::Withdrawn => Some(now.before(self.interval * WITHDRAWN_AFTER)),
+            Cause::Withdrawn => Some(now.before(self.interval() * WITHDRAWN_AFTER)),
             _ => is_doubted.then(|| self.believed_since()),
         };
         Loss {
@@ -193,7 +193,7 @@ impl Route {
     pub(crate) fn hold_down(&self, context: &Context, now: Timestamp) -> Option<u8> {
         let waits = context.policy.suppression
             && self.upstream.is_none()
-            && now < self.lost_at + timing::hold_down(self.interval)
+            && now < self.lost_at + timing::hold_down(self.interval())
             && (self.may_defer(context, now) || self.is_congested(context));
         waits.then(|| self.last_hops.saturating_add(1))
     }

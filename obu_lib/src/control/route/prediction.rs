@@ -50,7 +50,7 @@ impl Route {
     /// How much speaks for the link to a candidate having got bad, in 1/1000 nat.
     fn strain(&self, context: &Context, now: Timestamp, candidate: &Candidate) -> u32 {
         // An RSU sends every heartbeat; a relay may leave some to others.
-        let every = (candidate.advert.distance.hops == 0).then_some(self.interval);
+        let every = (candidate.advert.distance.hops == 0).then_some(self.interval());
         let neighbour = context.neighbours.get(candidate.mac);
         neighbour.map_or(0, |n| n.strain(now, every).millinats())
     }

@@ -33,7 +33,7 @@ impl Route {
         }
         // Who stood still itself first hears what was said meanwhile.
         let may_judge = now >= context.grace_until;
-        if may_judge && now.since(self.progress) >= timing::stuck_after(self.interval) {
+        if may_judge && now.since(self.progress) >= timing::stuck_after(self.interval()) {
             context.counters.upstream_dead += 1;
             return self.drop_candidate(now, upstream, Cause::Dead);
         }
@@ -106,10 +106,10 @@ impl Route {
     ) -> Deadline {
         // Who stood still itself first hears what was said meanwhile.
         let judged = |at: Timestamp| at.max(context.grace_until);
-        let stuck = self.progress + timing::stuck_after(self.interval);
+        let stuck = self.progress + timing::stuck_after(self.interval());
         let mut next = Deadline::new(judged(stuck), "leave an upstream that brings no news");
         if let Some(upstream) = self.upstream_candidate() {
-            let forgotten = upstream.heard + self.interval * timing::CANDIDATE_INTERVALS;
+            let forgotten = upstream.heard + self.interval() * timing::CANDIDATE_INTERVALS;
             let forgotten = judged(forgotten) + Duration::from_micros(1);
             next = next.or_at(forgotten, "forget an upstream that is not heard");
         }
@@ -180,8 +180,8 @@ impl Route {
         let is_needed = !is_idle || self.has_children(now);
         let link = self.upstream_link(context).filter(|_| is_needed);
         let missed = link.map_or(most, |link| link.missed_by_chance(stride, most));
-        let watch = Watch::new(self.interval, stride, missed, is_urgent);
-        if is_urgent { watch.in_turn(self.interval, context.in_earshot()) } else { watch }
+        let watch = Watch::new(self.interval(), stride, missed, is_urgent);
+        if is_urgent { watch.in_turn(self.interval(), context.in_earshot()) } else { watch }
     }
 
     /// So much of what the upstream says to all gets lost that its silence says little.
@@ -196,7 +196,7 @@ impl Route {
     /// The upstream has not said for so long what it would have said by now that nothing it said
     /// counts.
     pub(super) fn lapsed_after(&self) -> Duration {
-        fresh_for(self.interval, self.upstream_stride())
+        fresh_for(self.interval(), self.upstream_stride())
     }
 
     /// How rarely the upstream brings heartbeats.
@@ -229,7 +229,7 @@ impl Route {
 
     /// Others send through us.
     pub(crate) fn has_children(&self, now: Timestamp) -> bool {
-        let lately = timing::child_for(self.interval, self.obus_known());
+        let lately = timing::child_for(self.interval(), self.obus_known());
         self.child_at.is_some_and(|at| now.since(at) < lately)
     }
 
@@ -275,7 +275,7 @@ impl Route {
             !c.is_leaving()
                 && Some(c.mac) != self.upstream
                 && c.advert.via != context.id()
-                && now.since(c.heard) < c.fresh_for(self.interval)
+                && now.since(c.heard) < c.fresh_for(self.interval())
         };
         self.candidates.iter().filter(is_fresh).map(move |c| (ranker.rank(c), c.mac))
     }
@@ -395,7 +395,7 @@ impl Route {
         let may_defer = self.may_defer(context, now);
         if may_defer {
             // Many may have lost the same upstream in this moment.
-            let wait = timing::ask_every(self.interval);
+            let wait = timing::ask_every(self.interval());
             if now < *self.look_at.get_or_insert_with(|| now + context.random.up_to(wait)) {
                 return;
             }
@@ -414,7 +414,7 @@ impl Route {
         asked.sort_unstable();
         asked.truncate(if may_defer { 1 } else { LOOK_AT_ONCE });
         if may_defer && !asked.is_empty() {
-            let wait = timing::ask_every(self.interval);
+            let wait = timing::ask_every(self.interval());
             self.look_at = Some(now + context.random.jitter(wait, 25));
         }
         for (_, mac) in asked {
@@ -440,7 +440,7 @@ impl Route {
 
     fn is_proven_lately(&self, context: &Context, now: Timestamp, mac: Mac) -> bool {
         let proven = context.neighbours.get(mac).and_then(|neighbour| neighbour.proven);
-        proven.is_some_and(|at| now.since(at) < timing::lapsed_after(self.interval))
+        proven.is_some_and(|at| now.since(at) < timing::lapsed_after(self.interval()))
     }
 
     /// The best neighbour that answers questions, if it has not proven lately that it hears us, and
@@ -478,8 +478,8 @@ impl Route {
     /// wait, up to once per interval while there is no way at all, or ten intervals.
     fn proof_due_at(&self, context: &Context, mac: Mac) -> Option<Timestamp> {
         let neighbour = context.neighbours.get(mac)?;
-        let longest = if context.hops.is_some() { self.interval * 10 } else { self.interval };
-        let wait = timing::ask_every(self.interval) * (1 << neighbour.unanswered.min(8));
+        let longest = if context.hops.is_some() { self.interval() * 10 } else { self.interval() };
+        let wait = timing::ask_every(self.interval()) * (1 << neighbour.unanswered.min(8));
         Some(neighbour.probed()? + wait.min(longest))
     }
 

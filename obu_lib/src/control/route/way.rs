@@ -33,7 +33,8 @@ impl Route {
         let rank = judge.ranker.rank(candidate);
         let prediction = self.prediction(context, now, candidate);
         let neighbour = context.neighbours.get(candidate.mac);
-        let link = neighbour.map_or(Cost::ONE, |neighbour| neighbour.link_cost(now, self.interval));
+        let link =
+            neighbour.map_or(Cost::ONE, |neighbour| neighbour.link_cost(now, self.interval()));
         let is_used = self.upstream == Some(candidate.mac);
         let used = used.filter(|_| !is_used);
         let transmissions = |cost: Cost| milli(cost.transmissions());
@@ -80,7 +81,7 @@ impl Route {
             heard_ms: age_ms(now, self.newest_at),
             boot: self.newest.boot.0,
             seq: self.newest.seq.0,
-            interval_ms: span_ms(self.interval),
+            interval_ms: span_ms(self.interval()),
             obus: self.obus_known(),
             quiet_for_ms: self.is_quiet(context, now).then(|| left(self.quiet_until(context))),
             shunned_for_ms: shunned_until.map(left),

@@ -93,6 +93,7 @@ impl Talk {
                 rsu,
                 order: Order::new(boot, seq),
                 interval_ms,
+                pace: self.pace,
                 hop_limit: HOP_LIMIT - hops,
                 hops,
                 cost: Cost(64 * u16::from(hops)),
@@ -111,7 +112,8 @@ impl Talk {
             Heard::Answer { nonce, seq, hops } => {
                 let answer = answer(rsu, from, US, nonce, seq, hops);
                 let stride = self.stride;
-                let route = answer.route.map(|route| AnsweredRoute { stride, ..route });
+                let pace = self.pace;
+                let route = answer.route.map(|route| AnsweredRoute { stride, pace, ..route });
                 ProbeAnswer { mtu: self.mtu, route, ..answer }.into()
             }
             Heard::AnswerTo { asker, seq } => answer(rsu, from, asker, ASKED, seq, 1).into(),
@@ -182,6 +184,7 @@ pub(super) fn answer(
         route: Some(AnsweredRoute {
             order: Order::new(1, seq),
             interval_ms: 100,
+            pace: 0,
             hops,
             hop_limit: HOP_LIMIT - hops,
             cost: Cost(64 * u16::from(hops)),

@@ -60,6 +60,8 @@ pub(crate) struct Talk {
     pub(crate) children: u8,
     /// Between two heartbeats, as they say.
     pub(crate) interval_ms: u16,
+    /// How much rarer than that they come, as they say.
+    pub(crate) pace: u8,
     /// MTU of the neighbours' radios, as they say.
     pub(crate) mtu: u16,
     /// Whom the OBU asked last, and that question.
@@ -96,6 +98,7 @@ impl Talk {
             position: None,
             children: 0,
             interval_ms: 100,
+            pace: 0,
             mtu: MTU,
             asked_last: None,
             said: Seq(0),

@@ -56,6 +56,30 @@ fn another_interval_is_believed_when_two_heartbeats_in_a_row_say_so() {
     assert_eq!(relayed, [100, 100, 100, 100, 100, 200, 200]);
 }
 
+#[test]
+fn of_an_rsu_that_sends_rarer_all_that_is_sent_is_relayed_and_its_silence_says_less() {
+    let mut t = Talk::settled_behind(A);
+    t.pace = 1;
+    let mut said = Vec::new();
+    for _ in 0..8 {
+        t.seq = t.seq.next_multiple_of(2) + 1;
+        t.pass(t.now + 200);
+        t.beat(A, 1);
+        t.clear();
+        t.pass(t.now + 20);
+        said.extend(t.heartbeats().iter().map(|h| (h.order.seq.0 % 2, h.interval_ms, h.pace)));
+    }
+    assert_eq!(said.last(), Some(&(0, 100, 1)));
+    assert!(said.len() >= 7, "{said:?}");
+    // Two intervals and a fifth, of 200 ms each.
+    let last = t.now - 20;
+    t.clear();
+    t.pass(last + 430);
+    assert_eq!(t.last_probe(A), None, "not late yet");
+    t.pass(last + 440 + 80);
+    assert!(t.last_probe(A).is_some());
+}
+
 /// How many of 200 heartbeats of an RSU with 200 OBUs we relay, nothing going through us, when
 /// twenty neighbours so many hops from it relay them as well.
 fn relayed_beside(hops: u8) -> usize {

@@ -148,6 +148,7 @@ fn last_answer(ears: &mut Ears) -> Vec<Forged> {
         route: Some(AnsweredRoute {
             order: Order::new(u32::MAX, u32::MAX - 1000 + ears.forged),
             interval_ms: 10_000,
+            pace: 0,
             via: NodeId::NONE,
             cost: Cost::ZERO,
             hop_limit: 15,
@@ -302,6 +303,7 @@ fn false_rsu(ears: &mut Ears) -> Vec<Forged> {
         let route = AnsweredRoute {
             order,
             interval_ms: 100,
+            pace: 0,
             via: NodeId::NONE,
             cost: Cost::ZERO,
             hop_limit: 15,
@@ -327,6 +329,7 @@ const FIRST: Heartbeat = Heartbeat {
     rsu: NodeId::NONE,
     order: Order::new(7, 0),
     interval_ms: 100,
+    pace: 0,
     hop_limit: 16,
     hops: 0,
     cost: Cost::ZERO,

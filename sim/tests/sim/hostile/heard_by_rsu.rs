@@ -444,6 +444,7 @@ fn heartbeats_of_the_rsus_own_id_do_not_take_its_boot_count_to_the_end() {
         rsu: id(RSU),
         order: Order::new(boot, seq),
         interval_ms: 100,
+        pace: 0,
         obus: 0,
         sender: if hops == 0 { id(RSU) } else { FORGER.into() },
         sender_boot: Boot(boot),
