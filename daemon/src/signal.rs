@@ -1,4 +1,4 @@
-//! Where a daemon learns how strong others come in: `--signal`.
+//! Where a daemon learns how strong others come in, and how busy its channel is: `--signal`.
 
 use std::str::FromStr;
 
@@ -43,21 +43,60 @@ impl FromStr for Signal {
     }
 }
 
-/// Opens what `--signal` says for this radio, and changes nothing. `Some(None)`: signal strength is
-/// not told. `None`: a source that was named cannot be used, or it is that of a radio that cannot.
-/// `auto` is never wrong; it says in the log why there is none.
+/// What an RSU takes: it wants to know how busy its channel is.
+///
+/// # Errors
+/// What else it may be.
+pub fn of_channel(text: &str) -> Result<Signal, String> {
+    match text.parse() {
+        Ok(Signal::Radiotap(_)) => {
+            Err("expected auto, off or nl80211[:IFACE]: a monitor interface \
+                                        does not tell how busy its channel is"
+                .to_owned())
+        }
+        Err(_) if !text.contains(':') => Err("expected auto, off or nl80211[:IFACE]".to_owned()),
+        parsed => parsed,
+    }
+}
+
+/// What a daemon asks for: how the log and `--check` name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measured {
+    /// How strong others come in.
+    Strength,
+    /// How busy the channel is.
+    Channel,
+}
+
+impl Measured {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Strength => "signal strength",
+            Self::Channel => "how busy the channel is",
+        }
+    }
+}
+
+/// Opens what `--signal` says for this radio, and changes nothing. `Some(None)`: what is asked for
+/// is not told. `None`: a source that was named cannot be used, or it is that of a radio that
+/// cannot. `auto` is never wrong; it says in the log why there is none.
 pub async fn open(
     signal: &Signal,
+    measured: Measured,
     bind: &Bind,
     findings: &mut Findings<'_>,
 ) -> Option<Option<SignalSource>> {
     if matches!(signal, Signal::Auto | Signal::Nl80211(None)) && findings.has("bind") {
         return None;
     }
-    findings.about("signal", source(signal, bind).await)
+    findings.about("signal", source(signal, measured, bind).await)
 }
 
-async fn source(signal: &Signal, bind: &Bind) -> Result<Option<SignalSource>, Failure> {
+async fn source(
+    signal: &Signal,
+    measured: Measured,
+    bind: &Bind,
+) -> Result<Option<SignalSource>, Failure> {
     let opened = match (signal, bind) {
         (Signal::Off, _) => return Ok(None),
         (Signal::Auto, Bind::Udp(_)) => return Ok(None),
@@ -65,7 +104,8 @@ async fn source(signal: &Signal, bind: &Bind) -> Result<Option<SignalSource>, Fa
             return Ok(match SignalSource::nl80211(radio).await {
                 Ok(source) => Some(source),
                 Err(error) => {
-                    info!(%radio, cause = %error.source, "the radio tells no signal strength");
+                    let what = measured.as_str();
+                    info!(%radio, what, cause = %error.source, "the radio does not tell");
                     None
                 }
             });
@@ -86,9 +126,9 @@ async fn source(signal: &Signal, bind: &Bind) -> Result<Option<SignalSource>, Fa
 ///
 /// # Errors
 /// Standard output cannot be written to.
-pub fn print_checked(source: Option<&SignalSource>) -> Result<(), Failure> {
+pub fn print_checked(measured: Measured, source: Option<&SignalSource>) -> Result<(), Failure> {
     let source = source.map_or_else(|| "not told".to_owned(), SignalSource::name);
-    print(&format!("signal strength: {source}\n"))
+    print(&format!("{}: {source}\n", measured.as_str()))
 }
 
 #[cfg(test)]
@@ -107,6 +147,9 @@ mod tests {
             let said = parsed(bad).unwrap_err();
             assert!(said.contains("radiotap:IFACE"), "{bad}: {said}");
         }
+        assert_eq!(of_channel("nl80211:wlan0"), parsed("nl80211:wlan0"));
+        assert!(of_channel("radiotap:mon0").unwrap_err().contains("how busy"));
+        assert!(!of_channel("on").unwrap_err().contains("radiotap"));
         assert!(parsed("radiotap:").unwrap_err().contains("1 to 15"));
         assert!(parsed("nl80211:a/b").unwrap_err().contains("'/'"));
     }

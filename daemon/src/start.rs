@@ -400,9 +400,9 @@ impl Devices {
         }
     }
 
-    /// The node is told what `source` says about the strength of others' frames.
+    /// The node is told what `source` says of the radio.
     pub fn watch_signal(&mut self, source: SignalSource) {
-        info!(source = source.name(), "signal strength is told");
+        info!(source = source.name(), "the radio tells");
         self.netlink.watch_signal(source);
     }
 

@@ -11,8 +11,9 @@ use daemon::exit::{self, Failures};
 use daemon::findings::Findings;
 use daemon::recording::Plan;
 use daemon::reload::Reload;
+use daemon::signal::{self, Measured};
 use daemon::start::{self, Devices};
-use daemon::{logging, privileges, signal};
+use daemon::{logging, privileges};
 use obu_lib::Obu;
 use recorder::Role;
 
@@ -29,12 +30,13 @@ fn run() -> Result<(), Failures> {
     start::on_tokio(async {
         let mut findings = Findings::new(&places);
         let checked = start::check(&args.common, &mut findings).await;
-        let signal = signal::open(&args.signal, &args.common.bind, &mut findings).await;
+        let signal =
+            signal::open(&args.signal, Measured::Strength, &args.common.bind, &mut findings).await;
         let (checked, signal) = findings.end(checked.zip(signal))?;
         if args.common.check {
             start::print_checked(&args.common, &checked)?;
             start::print_remembered(args.common.state_file.as_deref())?;
-            return Ok(signal::print_checked(signal.as_ref())?);
+            return Ok(signal::print_checked(Measured::Strength, signal.as_ref())?);
         }
         let control = ControlSocket::open(&args.common, settings, logging.level()).await?;
         let mut devices = Devices::open(&args.common, checked).await?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Parser;
 use clap::builder::RangedU64ValueParser;
 use daemon::args::{Common, PmtuDiscovery};
+use daemon::signal::{Signal, of_channel};
 use rsu_lib::Settings;
 use rsu_lib::settings::{
     GROUP_RATE, GROUP_RATE_RANGE, HELLO_PERIODICITY, HELLO_PERIODICITY_RANGE_MS,
@@ -32,6 +33,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KB", default_value_t = GROUP_RATE,
         value_parser = clap::value_parser!(u32).range(GROUP_RATE_RANGE))]
     group_rate: u32,
+
+    /// Who tells how busy the channel is, so that heartbeats become rarer where it is full: auto
+    /// (nl80211 if the radio has it), off, nl80211, or nl80211:IFACE
+    #[arg(long, value_name = "SOURCE", default_value = "auto", value_parser = of_channel)]
+    pub(crate) signal: Signal,
 }
 
 impl Args {

@@ -11,6 +11,7 @@ use daemon::exit::{self, Failures};
 use daemon::findings::Findings;
 use daemon::recording::Plan;
 use daemon::reload::Reload;
+use daemon::signal::{self, Measured};
 use daemon::start::{self, Devices};
 use daemon::{logging, privileges};
 use recorder::Role;
@@ -29,12 +30,18 @@ fn run() -> Result<(), Failures> {
     start::on_tokio(async {
         let mut findings = Findings::new(&places);
         let checked = start::check(&args.common, &mut findings).await;
-        let checked = findings.end(checked)?;
+        let (signal, bind) = (&args.signal, &args.common.bind);
+        let signal = signal::open(signal, Measured::Channel, bind, &mut findings).await;
+        let (checked, signal) = findings.end(checked.zip(signal))?;
         if args.common.check {
-            return Ok(start::print_checked(&args.common, &checked)?);
+            start::print_checked(&args.common, &checked)?;
+            return Ok(signal::print_checked(Measured::Channel, signal.as_ref())?);
         }
         let control = ControlSocket::open(&args.common, settings, logging.level()).await?;
         let mut devices = Devices::open(&args.common, checked).await?;
+        if let Some(source) = signal {
+            devices.watch_signal(source);
+        }
         devices.reload_on_hang_up(Reload::of::<Args>(daemon::RSU, logging.level()));
         let settings = args.settings();
         devices.record(Plan::new(&args.common, Role::Rsu, &settings)?);

@@ -10,7 +10,11 @@ use shared::Daemon;
 const DAEMON: Daemon = Daemon {
     program: env!("CARGO_BIN_EXE_rsu"),
     env_prefix: "RSU",
-    own_flags: &[("--hello-periodicity", "50", "9"), ("--group-rate", "0", "64001")],
+    own_flags: &[
+        ("--hello-periodicity", "50", "9"),
+        ("--group-rate", "0", "64001"),
+        ("--signal", "off", "radiotap:mon0"),
+    ],
 };
 
 #[test]

@@ -142,6 +142,12 @@ pub trait Medium: Send {
     ) -> AirtimeSecond {
         AirtimeSecond::default()
     }
+
+    /// For how many per cent of the last second that was taken the channel was busy at this node,
+    /// where a radio can tell.
+    fn busy_percent(&self, _node: NodeIndex) -> Option<u8> {
+        None
+    }
 }
 
 /// Something a medium will do: a number it makes and understands.

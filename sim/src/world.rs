@@ -236,6 +236,8 @@ pub struct World {
     reports_signal: bool,
     /// … and which frames nobody acknowledged.
     reports_unacknowledged: bool,
+    /// … and how busy their channel is.
+    reports_busy: bool,
     retries: u32,
     event_count: u64,
     replies: Replies,
@@ -301,6 +303,7 @@ impl World {
             mediums: 0,
             reports_signal: true,
             reports_unacknowledged: false,
+            reports_busy: true,
             retries: 0,
             event_count: 0,
             replies: Replies::new(),

@@ -180,6 +180,13 @@ pub const DIFFERENCES: &[Difference] = &[
         why: "a simulated radio knows it; drivers are as different as their reports",
     },
     Difference {
+        title: "how busy the channel is",
+        daemons: "asked of the driver once a second (nl80211 survey), where the signal is",
+        simulation: "told once a second where there is contention; not with \
+                     `radio.reports_busy = false`",
+        why: "radios of 802.11p must measure it (ETSI TS 102 687); other links cannot",
+    },
+    Difference {
         title: "what the radio gave up",
         daemons: "an OBU asks its radio (`SO_WIFI_STATUS`); drivers of 802.11 tell, others do not",
         simulation: "nobody is told; with `radio.reports_unacknowledged = true` every OBU is, at \

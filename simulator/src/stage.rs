@@ -90,6 +90,7 @@ impl Stage {
         }
         world.report_signal(scenario.radio.reports_signal.unwrap_or(true));
         world.report_unacknowledged(scenario.radio.reports_unacknowledged.unwrap_or(false));
+        world.report_busy(scenario.radio.reports_busy.unwrap_or(true));
         if scenario.radio.model == Model::Links {
             world.try_again(scenario.radio.retries.unwrap_or(0).into());
         }

@@ -62,6 +62,13 @@ pub trait Links {
         Poll::Pending
     }
 
+    /// For how many per cent of the last second the radio's channel was busy, about once a second.
+    /// Nothing where the radio does not tell.
+    fn poll_channel_busy(&mut self, cx: &mut Context<'_>) -> Poll<u8> {
+        let _ = cx;
+        Poll::Pending
+    }
+
     /// Who is behind the bridge that the TAP has come into, once for each time it does. Nothing
     /// where nobody can tell.
     fn poll_clients(&mut self, cx: &mut Context<'_>) -> Poll<Vec<Remembered>> {

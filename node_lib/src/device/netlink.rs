@@ -559,6 +559,10 @@ impl Links for Netlink {
         self.signal.as_ref().map_or(Poll::Pending, |watch| watch.reports.poll(cx))
     }
 
+    fn poll_channel_busy(&mut self, cx: &mut Context<'_>) -> Poll<u8> {
+        self.signal.as_ref().map_or(Poll::Pending, |watch| watch.reports.poll_channel_busy(cx))
+    }
+
     fn signal_counters(&self) -> SignalCounters {
         self.signal.as_ref().map(|watch| watch.reports.counters()).unwrap_or_default()
     }

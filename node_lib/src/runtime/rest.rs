@@ -12,7 +12,7 @@ use super::command::{Command, Commands};
 use super::ports::Ports;
 use super::wait::Ready;
 use super::{Exit, Running};
-use crate::control::node::Node;
+use crate::control::node::{LinkEvent, Node};
 use crate::device::signal::{self, Sample};
 use crate::device::{Device, Links, Side};
 
@@ -86,7 +86,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
     /// An interface or the operator may have something to say.
     pub(super) fn turn_bell(&mut self) -> Option<Exit> {
         let Self { waiter, links, commands, node, clock, viewers, .. } = self;
-        let (change, command, request, clients) = waiter.wakeup.answer(|cx| {
+        let (change, command, request, clients, busy) = waiter.wakeup.answer(|cx| {
             let (change, command) = (links.poll_change(cx), commands.poll_command(cx));
             // After the change that makes somebody ask.
             let clients = links.poll_clients(cx);
@@ -102,8 +102,12 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
                     break;
                 }
             }
-            (change, command, request, clients)
+            (change, command, request, clients, links.poll_channel_busy(cx))
         })?;
+        if let Poll::Ready(percent) = busy {
+            trace!(percent, "channel busy");
+            self.link_event(LinkEvent::ChannelBusy(percent));
+        }
         if let Poll::Ready(clients) = clients {
             self.clients_told(&clients);
         }

@@ -268,4 +268,10 @@ impl Medium for Channel {
     ) -> AirtimeSecond {
         self.stations.take_second(now, |node| is_receiver(NodeIndex(node)))
     }
+
+    fn busy_percent(&self, NodeIndex(node): NodeIndex) -> Option<u8> {
+        // Without contention there is no channel that could be busy.
+        let has_contention = matches!(self.radio.access, Access::Csma(_));
+        has_contention.then(|| self.stations.busy_percent(node)).flatten()
+    }
 }

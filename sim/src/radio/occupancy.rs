@@ -104,6 +104,11 @@ impl Tenure {
         self.busy += micros;
     }
 
+    /// For how many per cent of the second there was anything on the air.
+    pub(crate) fn busy_percent(&self) -> u8 {
+        u8::try_from(self.busy.min(1_000_000) / 10_000).unwrap_or(100)
+    }
+
     fn occupancy(self) -> Occupancy {
         let Self { control, data, ack, busy } = self;
         let [control, data, ack, busy] = [control, data, ack, busy].map(|us| us as f64 / 1e6);

@@ -195,6 +195,11 @@ impl Stations {
         self.csma.rate.airtime_of_ethernet(flight.bytes.len())
     }
 
+    /// For how many per cent of the last second a node's channel was busy.
+    pub(crate) fn busy_percent(&self, node: usize) -> Option<u8> {
+        self.stations.get(node).map(|station| station.busy_percent)
+    }
+
     /// What these receivers heard since this was last asked.
     pub(crate) fn take_second(
         &mut self,
@@ -208,6 +213,7 @@ impl Stations {
                 tenure.add_busy(now.as_micros() - station.busy_since.as_micros());
                 station.busy_since = now;
             }
+            station.busy_percent = tenure.busy_percent();
             (node, std::mem::take(tenure))
         });
         AirtimeSecond::over(

@@ -241,6 +241,13 @@ impl World {
         self.reports_unacknowledged = reports;
     }
 
+    /// Whether radios tell nodes once a second how busy their channel is, as far as that is known:
+    /// from a [`RadioModel`](crate::RadioModel) with contention. They do unless told otherwise, as
+    /// drivers with an nl80211 survey do, and whatever follows ETSI TS 102 687.
+    pub fn report_busy(&mut self, reports: bool) {
+        self.reports_busy = reports;
+    }
+
     /// Lets a radio try a unicast frame again that its addressee lost, so often, as one of 802.11
     /// does. Each try has its own luck, and takes half a millisecond. For worlds without a
     /// [`RadioModel`](crate::RadioModel), whose access to the medium has retries of its own.

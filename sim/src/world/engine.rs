@@ -147,6 +147,15 @@ impl World {
         self.drive(node.0, None, |node, now, out| node.handle_link(now, event, out));
     }
 
+    /// A node's radio has listened to its channel for a second. A process that stands still hears
+    /// of the next one.
+    pub(super) fn tell_busy(&mut self, index: usize, percent: u8) {
+        if self.slots.get(index).is_some_and(|slot| !slot.is_stalled) {
+            let event = LinkEvent::ChannelBusy(percent);
+            self.drive(index, None, |node, now, out| node.handle_link(now, event, out));
+        }
+    }
+
     fn set_lan_up(&mut self, node: NodeIndex, up: bool) {
         let Some(slot) = self.slots.get_mut(node.0) else { return };
         slot.lan_up = up;

@@ -315,7 +315,16 @@ impl World {
         };
         let second = placed.carrier.get_mut().medium.take_second(self.now, &is_receiver);
         placed.airtime.seconds.push(second);
+        let medium = &placed.carrier.get_mut().medium;
+        let is_told = |node: &usize| self.reports_busy && self.is_on_air(*node);
+        let told: Vec<_> = (0..self.bodies.len())
+            .filter(is_told)
+            .filter_map(|node| Some((node, medium.busy_percent(NodeIndex(node))?)))
+            .collect();
         self.placed = Some(placed);
+        for (node, percent) in told {
+            self.tell_busy(node, percent);
+        }
         self.plan(self.now + SECOND, SimEvent::Second);
     }
 

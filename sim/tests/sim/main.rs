@@ -21,6 +21,7 @@ mod medium;
 mod minimal;
 mod mobility;
 mod mtu;
+mod pace;
 mod position;
 mod puppet;
 mod radio;

@@ -133,6 +133,8 @@ pub struct RadioSpec {
     pub reports_signal: Option<bool>,
     /// Whether a radio tells which unicast frames it gave up; it does not unless this is `true`.
     pub reports_unacknowledged: Option<bool>,
+    /// Whether a radio tells how busy its channel is; it does unless this is `false` (csma).
+    pub reports_busy: Option<bool>,
     /// How a frame gets on the air.
     pub access: AccessSpec,
     /// Data rate (csma).
@@ -200,6 +202,7 @@ impl RadioSpec {
         add("reports_signal", self.reports_signal.map(f64::from), ALL, 0.0, 1.0);
         let reports = self.reports_unacknowledged.map(f64::from);
         add("reports_unacknowledged", reports, ALL, 0.0, 1.0);
+        add("reports_busy", self.reports_busy.map(f64::from), ANY, 0.0, 1.0);
         add("access", (self.access != AccessSpec::Csma).then_some(1.0), ANY, 0.0, 1.0);
         add("rate_mbps", self.rate_mbps, ANY, 3.0, 27.0);
         add("retries", self.retries.map(f64::from), ALL, 0.0, 255.0);
@@ -212,7 +215,7 @@ impl RadioSpec {
 
     /// Fields that mean something beside another only: the field, whether that is so, and beside
     /// what.
-    pub(super) fn companions(&self) -> [(&'static str, bool, &'static str); 12] {
+    pub(super) fn companions(&self) -> [(&'static str, bool, &'static str); 13] {
         let shadows = |number: Option<f64>| number.is_none() || self.shadowing;
         let (csma, instant) = (self.access == AccessSpec::Csma, self.access == AccessSpec::Instant);
         let nakagami = self.fading == FadingSpec::Nakagami;
@@ -230,6 +233,7 @@ impl RadioSpec {
             ),
             ("sinr_db", self.sinr_db.is_none() || threshold, "errors = \"threshold\""),
             ("rate_mbps", self.rate_mbps.is_none() || csma, "access = \"csma\""),
+            ("reports_busy", self.reports_busy.is_none() || csma, "access = \"csma\""),
             ("retries", self.retries.is_none() || csma, "access = \"csma\""),
             ("queue_frames", self.queue_frames.is_none() || csma, "access = \"csma\""),
             ("delay", self.delay.is_none() || instant, "access = \"instant\""),
@@ -256,6 +260,9 @@ impl fmt::Display for RadioSpec {
             if self.reports_signal == Some(false) {
                 f.write_str(", no signal reported")?;
             }
+        }
+        if self.reports_busy == Some(false) {
+            f.write_str(", does not tell how busy it is")?;
         }
         if self.reports_unacknowledged == Some(true) {
             f.write_str(", tells what it gave up")?;

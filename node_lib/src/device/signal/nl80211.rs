@@ -269,10 +269,7 @@ pub(super) async fn watch(mut driver: impl Driver, reports: Reports, every: Dura
         if survey_at.is_some_and(|at| at <= Instant::now()) {
             survey_at = match driver.survey().await {
                 Ok(Some(Survey { active_ms, busy_ms })) => {
-                    reports.count(|counters| {
-                        counters.channel_active_ms = active_ms;
-                        counters.channel_busy_ms = busy_ms;
-                    });
+                    reports.note_survey(active_ms, busy_ms);
                     Some(Instant::now() + SURVEY_EVERY)
                 }
                 Ok(None) => Some(Instant::now() + SURVEY_EVERY),

@@ -68,6 +68,8 @@ pub struct Reports(Arc<Mutex<Waiting>>);
 #[derive(Debug, Default)]
 struct Waiting {
     by_address: BTreeMap<Mac, Sum>,
+    /// For how many per cent of the time between two surveys the channel was busy.
+    busy: Option<u8>,
     counters: SignalCounters,
     waker: Option<Waker>,
 }
@@ -117,6 +119,43 @@ impl Reports {
         let mut waiting = self.lock();
         match waiting.by_address.pop_first() {
             Some((from, sum)) => Poll::Ready(Sample { from, dbm: sum.mean() }),
+            None => {
+                waiting.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// The radio has listened to its channel for so long since it was set up, and for so long of
+    /// that it was busy: what it said before tells how busy it was meanwhile. A radio that began
+    /// anew says nothing of that.
+    pub(super) fn note_survey(&self, active_ms: u64, busy_ms: u64) {
+        let waker = {
+            let mut waiting = self.lock();
+            let SignalCounters { channel_active_ms, channel_busy_ms, .. } = waiting.counters;
+            let active = active_ms.checked_sub(channel_active_ms).filter(|active| *active > 0);
+            let busy = busy_ms.checked_sub(channel_busy_ms);
+            let is_first = channel_active_ms == 0;
+            waiting.counters.channel_active_ms = active_ms;
+            waiting.counters.channel_busy_ms = busy_ms;
+            match active.zip(busy) {
+                Some((active, busy)) if !is_first => {
+                    waiting.busy = u8::try_from(busy.min(active) * 100 / active).ok();
+                    waiting.waker.take()
+                }
+                _ => None,
+            }
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// How busy the channel was between the last two surveys in per cent, if that is news.
+    pub fn poll_channel_busy(&self, cx: &mut Context<'_>) -> Poll<u8> {
+        let mut waiting = self.lock();
+        match waiting.busy.take() {
+            Some(percent) => Poll::Ready(percent),
             None => {
                 waiting.waker = Some(cx.waker().clone());
                 Poll::Pending
@@ -182,6 +221,28 @@ mod tests {
         assert_eq!(reports.counters().overflow, 5);
         reports.add([of(WAITING_MAX)]);
         assert_eq!(take(&reports).len(), 1, "there is room again");
+    }
+
+    #[test]
+    fn how_busy_the_channel_was_is_told_from_one_survey_to_the_next() {
+        let reports = Reports::default();
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut after = |active_ms, busy_ms| {
+            reports.note_survey(active_ms, busy_ms);
+            match reports.poll_channel_busy(&mut cx) {
+                Poll::Ready(percent) => Some(percent),
+                Poll::Pending => None,
+            }
+        };
+        assert_eq!(after(5000, 4000), None, "of the time before nobody asked");
+        assert_eq!(after(6000, 4600), Some(60));
+        assert_eq!(after(7000, 4600), Some(0));
+        assert_eq!(after(7000, 4600), None, "it did not listen");
+        assert_eq!(after(8000, 6000), Some(100), "counted a moment later");
+        assert_eq!(after(300, 200), None, "it was set up anew");
+        assert_eq!(after(1300, 700), Some(50));
+        let counters = reports.counters();
+        assert_eq!((counters.channel_active_ms, counters.channel_busy_ms), (1300, 700));
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub(super) struct Station {
     /// Because the last frame could not be read, and may be acknowledged (EIFS, up to DIFS).
     pub(super) unsure_until: Timestamp,
     pub(super) busy_since: Timestamp,
+    /// For how many per cent of the last second its channel was busy.
+    pub(super) busy_percent: u8,
     /// The countdown after the last frame ends.
     pub(super) not_before: Timestamp,
     /// Transmissions and random numbers so far.

@@ -30,9 +30,10 @@ pub(crate) fn a_source_of_signal_that_cannot_be_used() -> Result<()> {
     let mut bed = Testbed::new(1)?;
     // With a bridge, whose address leads to a multicast group.
     let (node, _) = bed.add_obu_with_host("obu1", "laptop")?;
-    let obu = Programs::find()?.obu;
+    let programs = Programs::find()?;
     let checked = |line: &str| -> Result<(Option<i32>, String)> {
-        let line = line.replace("OBU", &obu.display().to_string());
+        let line = line.replace("OBU", &programs.obu.display().to_string());
+        let line = line.replace("RSU", &programs.rsu.display().to_string());
         let line = line.replace("udp:", &format!("udp:@{}", node.host.v4));
         let (program, args) = line.split_once(' ').context("a command line")?;
         let output = node.ns().run(|| {
@@ -54,6 +55,8 @@ pub(crate) fn a_source_of_signal_that_cannot_be_used() -> Result<()> {
     refused("OBU -b radio0 --signal radiotap:mon0", 4, "no such interface")?;
     refused("OBU -b radio0 --signal nl80211", 4, "expected an interface of an 802.11 driver")?;
     refused("OBU -b udp: --signal nl80211", 4, "a multicast group has no radio")?;
+    refused("RSU -b radio0 --signal nl80211", 4, "expected an interface of an 802.11 driver")?;
+    refused("RSU -b radio0 --signal radiotap:mon0", 2, "does not tell how busy its channel is")?;
     // A radio of UDP needs no packet socket, a monitor does.
     let unprivileged =
         "setpriv --bounding-set=-net_raw --inh-caps=-net_raw --ambient-caps=-net_raw";
@@ -63,6 +66,8 @@ pub(crate) fn a_source_of_signal_that_cannot_be_used() -> Result<()> {
         ("OBU -b radio0", "signal strength: not told"),
         ("OBU -b radio0 --signal off", "signal strength: not told"),
         ("OBU -b udp: --signal auto", "signal strength: not told"),
+        ("RSU -b radio0", "how busy the channel is: not told"),
+        ("RSU -b radio0 --signal off", "how busy the channel is: not told"),
     ] {
         refused(line, 0, source)?;
     }
