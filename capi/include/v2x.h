@@ -207,6 +207,16 @@ enum v2x_error v2x_handle_timeout(struct v2x_node *node, uint64_t now_us);
 enum v2x_error v2x_handle_link(struct v2x_node *node, uint64_t now_us, uint32_t event);
 
 /*
+ In the last second the radio's channel was busy for so many per cent of the time, 0 to 100. An
+ RSU on a full channel sends its heartbeats rarer. Where the radio tells, about once a second.
+
+ # Safety
+
+ `node` is from `v2x_new()` or null.
+ */
+enum v2x_error v2x_handle_channel_busy(struct v2x_node *node, uint64_t now_us, uint32_t percent);
+
+/*
  The node will stop, and says goodbye. It should be driven on for `linger_us` microseconds, which
  may be null.
 
@@ -296,6 +306,16 @@ enum v2x_error v2x_handle_timeout(struct v2x_node *node, uint64_t now_us);
  `node` is from `v2x_new()` or null.
  */
 enum v2x_error v2x_handle_link(struct v2x_node *node, uint64_t now_us, uint32_t event);
+
+/*
+ In the last second the radio's channel was busy for so many per cent of the time, 0 to 100. An
+ RSU on a full channel sends its heartbeats rarer. Where the radio tells, about once a second.
+
+ # Safety
+
+ `node` is from `v2x_new()` or null.
+ */
+enum v2x_error v2x_handle_channel_busy(struct v2x_node *node, uint64_t now_us, uint32_t percent);
 
 /*
  The node will stop, and says goodbye. It should be driven on for `linger_us` microseconds, which

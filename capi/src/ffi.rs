@@ -90,6 +90,23 @@ pub unsafe extern "C" fn v2x_handle_link(
     node.link(now_us, event)
 }
 
+/// In the last second the radio's channel was busy for so many per cent of the time, 0 to 100. An
+/// RSU on a full channel sends its heartbeats rarer. Where the radio tells, about once a second.
+///
+/// # Safety
+///
+/// `node` is from `v2x_new()` or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn v2x_handle_channel_busy(
+    node: *mut v2x_node,
+    now_us: u64,
+    percent: u32,
+) -> v2x_error {
+    // SAFETY: the caller promises it.
+    let Some(node) = (unsafe { node.as_mut() }) else { return v2x_error::Null };
+    node.channel_busy(now_us, percent)
+}
+
 /// The node will stop, and says goodbye. It should be driven on for `linger_us` microseconds, which
 /// may be null.
 ///

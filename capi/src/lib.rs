@@ -208,6 +208,14 @@ impl v2x_node {
         self.drive(now_us, |node, now, out| node.handle_link(now, event, out))
     }
 
+    fn channel_busy(&mut self, now_us: u64, percent: u32) -> v2x_error {
+        let Some(percent) = u8::try_from(percent).ok().filter(|percent| *percent <= 100) else {
+            return v2x_error::Value;
+        };
+        let event = LinkEvent::ChannelBusy(percent);
+        self.drive(now_us, |node, now, out| node.handle_link(now, event, out))
+    }
+
     fn shutdown(&mut self, now_us: u64) -> v2x_error {
         self.drive(now_us, |node, now, out| node.handle_shutdown(now, out))
     }

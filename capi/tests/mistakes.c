@@ -34,6 +34,9 @@ int main(void) {
     EXPECT(v2x_handle_frame(node, 1000, 2, noise, 60) == V2X_ERROR_VALUE);
     EXPECT(v2x_handle_frame(node, 1000, V2X_INTERFACE_RADIO, noise, SIZE_MAX) == V2X_ERROR_VALUE);
     EXPECT(v2x_handle_link(node, 1000, 4) == V2X_ERROR_VALUE);
+    EXPECT(v2x_handle_channel_busy(NULL, 1000, 50) == V2X_ERROR_NULL);
+    EXPECT(v2x_handle_channel_busy(node, 1000, 101) == V2X_ERROR_VALUE);
+    EXPECT(v2x_handle_channel_busy(node, 1000, 100) == V2X_ERROR_OK);
     EXPECT(v2x_take_frame(node, NULL) == V2X_ERROR_NULL);
     EXPECT(v2x_next_timeout(node, NULL) == V2X_ERROR_NULL);
     EXPECT(v2x_attached(node, &attachment) == V2X_ERROR_NOTHING);
