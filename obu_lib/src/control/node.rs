@@ -103,8 +103,7 @@ pub(super) struct AttachedVia {
 /// #     pace: 0,
 /// #     obus: 0,
 /// #     sender: NodeId([2, 0, 0, 0, 0, 9]),
-/// #     sender_boot: Boot(1),
-/// #     hello: 1,
+/// #     sender_boot: Boot(1), hello: 1,
 /// #     via: NodeId::NONE,
 /// #     cost: Cost(0),
 /// #     mtu: 1500,
@@ -629,7 +628,8 @@ impl Node for Obu {
                 self.registration.note_clients_changed(now);
             }
             // Who has nobody behind it may still relay for others.
-            LinkEvent::LanUp | LinkEvent::LanDown | LinkEvent::ChannelBusy(_) => {}
+            LinkEvent::LanUp | LinkEvent::LanDown => {}
+            LinkEvent::ChannelBusy(_) => return,
         }
         self.drive(now, out);
     }

@@ -492,7 +492,7 @@ impl Node for Rsu {
             LinkEvent::Down => self.link_is_up = false,
             LinkEvent::AddressChanged(mac) => self.radio.mac = mac,
             LinkEvent::MtuChanged(mtu) => self.radio.mtu = mtu,
-            LinkEvent::ChannelBusy(percent) => self.pace.note_busy(now, percent),
+            LinkEvent::ChannelBusy(percent) => return self.pace.note_busy(now, percent),
             LinkEvent::LanUp => {
                 if !self.lan_is_up {
                     // Words that were under way have come since it was lost.
