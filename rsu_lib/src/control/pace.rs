@@ -36,7 +36,7 @@ const FULL_UNTIL: u8 = 35;
 
 /// Heartbeats become no rarer than this for a full channel: found by experiment
 /// (`docs/tried.md`, "A full channel sets the pace").
-const FOR_CHANNEL_MAX: Duration = Duration::from_millis(400);
+const FOR_CHANNEL_MAX: Duration = Duration::from_millis(200);
 
 /// What was measured counts for so long. Radios are asked once a second.
 const MEASURED_FOR: Duration = Duration::from_secs(3);
@@ -205,14 +205,14 @@ mod tests {
 
     #[test]
     fn a_full_channel_slows_it_down_step_by_step_to_a_limit() {
-        assert_eq!(for_channel(100, &[49, 50, 90, 90]), [100, 200, 400, 400]);
+        assert_eq!(for_channel(100, &[49, 50, 90]), [100, 200, 200]);
         assert_eq!(for_channel(20, &[90; 4]), [40, 80, 160, 160]);
-        assert_eq!(for_channel(250, &[90; 4]), [250; 4]);
+        assert_eq!(for_channel(250, &[90; 2]), [250; 2]);
     }
 
     #[test]
     fn it_quickens_when_the_channel_has_room_again() {
-        assert_eq!(for_channel(100, &[90, 90, 35, 34, 34, 0]), [200, 400, 400, 200, 100, 100]);
+        assert_eq!(for_channel(50, &[90, 90, 35, 34, 34, 0]), [100, 200, 200, 100, 50, 50]);
     }
 
     #[test]

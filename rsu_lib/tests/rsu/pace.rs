@@ -89,13 +89,14 @@ fn pass_busy(t: &mut Talk, until_s: u64, percent: u8) {
 
 #[test]
 fn on_a_full_channel_it_speaks_rarer_and_its_numbers_count_time_as_before() {
-    let mut t = Talk::new();
+    let hello_periodicity = Duration::from_millis(50);
+    let mut t = Talk::with(Settings { hello_periodicity, ..Settings::default() });
     pass_busy(&mut t, 4, 60);
     let before = t.now;
     t.pass(before + 1900);
-    assert!((4..=6).contains(&t.heartbeats().len()), "a quarter: {}", t.heartbeats().len());
+    assert!((8..=11).contains(&t.heartbeats().len()), "a quarter: {}", t.heartbeats().len());
     for (_, heartbeat) in t.heartbeats() {
-        assert_eq!((heartbeat.interval_ms, heartbeat.pace, heartbeat.stride), (100, 2, 0));
+        assert_eq!((heartbeat.interval_ms, heartbeat.pace, heartbeat.stride), (50, 2, 0));
         assert_eq!(heartbeat.order.seq.0 % 4, 0);
     }
     let numbers = numbers(&t);
@@ -103,13 +104,13 @@ fn on_a_full_channel_it_speaks_rarer_and_its_numbers_count_time_as_before() {
     let changes: Vec<_> = t.events().into_iter().filter(|e| e.kind().contains("pace")).collect();
     let changed =
         |ms| Event::PaceChanged { every: Duration::from_millis(ms), busy_percent: Some(60) };
-    assert_eq!(changes, [changed(200), changed(400)]);
+    assert_eq!(changes, [changed(100), changed(200)]);
     is_asked(&mut t);
     let said = t.each(|_, control| match control {
         Control::ProbeAnswer(answer) => answer.route.map(|route| (route.interval_ms, route.pace)),
         _ => None,
     });
-    assert_eq!(said, [(100, 2)]);
+    assert_eq!(said, [(50, 2)]);
 }
 
 #[test]
