@@ -1,8 +1,9 @@
-//! How strong the frames of others come in: where the kernel tells it, and its way to the loop.
+//! How strong the frames of others come in, and how busy the channel is: where the kernel tells it,
+//! and its way to the loop.
 //!
 //! | source | tells | needs |
 //! |---|---|---|
-//! | [`nl80211`] | per station, when asked: ten times a second | an 802.11 driver that keeps station statistics |
+//! | [`nl80211`] | per station, when asked: ten times a second; the channel, once a second | an 802.11 driver that keeps station statistics |
 //! | [`monitor`] | per frame, in front of a copy of it ([`radiotap`]) | a monitor interface, `CAP_NET_RAW` |
 //!
 //! Neither tells it with the frame itself, so a measurement is an event of its own
