@@ -29,8 +29,8 @@
 //! to pass on leaves no gap. `via` lets a node see that a neighbour routes through it. `mtu` is
 //! there because a radio drops longer frames before anybody can count them: what goes to the RSU
 //! through this neighbour is no longer. A relay says the smaller of its own radio's and of what its
-//! upstream said; so it is known at the far end of the way. `obus` sets the pace of what every OBU
-//! says about once a second: the more there are, the rarer each speaks.
+//! upstream said; so it is known at the far end of the way. By `obus` every OBU knows how rarely to
+//! say what it says about once a second: the more there are, the rarer each speaks.
 //!
 //! # Where the sender is
 //!
