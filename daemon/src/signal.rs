@@ -75,6 +75,14 @@ impl Measured {
             Self::Channel => "how busy the channel is",
         }
     }
+
+    /// The 802.11 driver of this interface, to be asked for it.
+    async fn of(self, interface: &str) -> Result<SignalSource, DeviceError> {
+        match self {
+            Self::Strength => SignalSource::nl80211(interface).await,
+            Self::Channel => SignalSource::channel(interface).await,
+        }
+    }
 }
 
 /// Opens what `--signal` says for this radio, and changes nothing. `Some(None)`: what is asked for
@@ -101,7 +109,7 @@ async fn source(
         (Signal::Off, _) => return Ok(None),
         (Signal::Auto, Bind::Udp(_)) => return Ok(None),
         (Signal::Auto, Bind::Interface(radio)) => {
-            return Ok(match SignalSource::nl80211(radio).await {
+            return Ok(match measured.of(radio).await {
                 Ok(source) => Some(source),
                 Err(error) => {
                     let what = measured.as_str();
@@ -110,8 +118,8 @@ async fn source(
                 }
             });
         }
-        (Signal::Nl80211(Some(of)), _) => SignalSource::nl80211(of).await,
-        (Signal::Nl80211(None), Bind::Interface(radio)) => SignalSource::nl80211(radio).await,
+        (Signal::Nl80211(Some(of)), _) => measured.of(of).await,
+        (Signal::Nl80211(None), Bind::Interface(radio)) => measured.of(radio).await,
         (Signal::Nl80211(None), Bind::Udp(group)) => Err(DeviceError {
             interface: group.to_string(),
             operation: "ask for the signal of stations",

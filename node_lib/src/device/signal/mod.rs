@@ -26,8 +26,10 @@ pub use reports::{Reports, Sample, SignalCounters};
 /// A source that can be asked.
 #[derive(Debug)]
 pub enum SignalSource {
-    /// Station statistics of an 802.11 driver.
+    /// Station statistics of an 802.11 driver, and its survey of the channel.
     Nl80211(Nl80211),
+    /// The survey alone.
+    Channel(Nl80211),
     /// A monitor interface.
     Monitor(Monitor),
 }
@@ -41,6 +43,14 @@ impl SignalSource {
         Nl80211::open(interface).await.map(Self::Nl80211)
     }
 
+    /// How busy the channel is, as the driver of this interface says, and nothing else.
+    ///
+    /// # Errors
+    /// As of [`SignalSource::nl80211`].
+    pub async fn channel(interface: &str) -> Result<Self, DeviceError> {
+        Nl80211::open(interface).await.map(Self::Channel)
+    }
+
     /// A monitor interface with radiotap headers.
     ///
     /// # Errors
@@ -52,7 +62,9 @@ impl SignalSource {
     /// Its name, as `--signal` takes it.
     pub fn name(&self) -> String {
         match self {
-            Self::Nl80211(stations) => format!("nl80211:{}", stations.interface()),
+            Self::Nl80211(driver) | Self::Channel(driver) => {
+                format!("nl80211:{}", driver.interface())
+            }
             Self::Monitor(monitor) => format!("radiotap:{}", monitor.interface()),
         }
     }
@@ -63,6 +75,7 @@ impl SignalSource {
         let to = reports.clone();
         let task = match self {
             Self::Nl80211(stations) => tokio::spawn(nl80211::watch(stations, to, nl80211::EVERY)),
+            Self::Channel(driver) => tokio::spawn(nl80211::watch_channel(driver, to)),
             Self::Monitor(monitor) => tokio::spawn(monitor::watch(monitor, to)),
         };
         Watch { reports, task }

@@ -106,6 +106,7 @@ impl Nl80211 {
 }
 
 const OPERATION: &str = "ask for the signal of stations";
+const SURVEY_OPERATION: &str = "ask how busy the channel is";
 
 fn index_of(interface: &str) -> Result<u32, DeviceError> {
     let index = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)
@@ -163,7 +164,7 @@ impl Driver for Nl80211 {
         let request = Nl80211Survey::new(index).build();
         let mut dump = self.handle.survey().dump(request).execute().await;
         let mut in_use = None;
-        let error = |cause| DeviceError::new(&self.interface, OPERATION, problem(cause));
+        let error = |cause| DeviceError::new(&self.interface, SURVEY_OPERATION, problem(cause));
         while let Some(message) = dump.try_next().await.map_err(error)? {
             in_use = survey(&message.payload).or(in_use);
         }
@@ -278,6 +279,33 @@ pub(super) async fn watch(mut driver: impl Driver, reports: Reports, every: Dura
                     None
                 }
             };
+        }
+    }
+}
+
+/// Hands over how busy `driver` says its channel is, for ever: for who asks for nothing else, and
+/// has no use for what ten dumps a second say of all stations.
+pub(super) async fn watch_channel(mut driver: impl Driver, reports: Reports) {
+    let mut ticks = interval(SURVEY_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut works = true;
+    loop {
+        ticks.tick().await;
+        match driver.survey().await {
+            Ok(survey) => {
+                if !std::mem::replace(&mut works, true) {
+                    info!(interface = driver.interface(), "the radio tells its channel again");
+                }
+                if let Some(Survey { active_ms, busy_ms }) = survey {
+                    reports.note_survey(active_ms, busy_ms);
+                }
+            }
+            Err(error) => {
+                reports.count(|counters| counters.failures += 1);
+                if std::mem::replace(&mut works, false) {
+                    warn!(cause = %error.source, "{error}; trying again");
+                }
+            }
         }
     }
 }
@@ -430,13 +458,22 @@ mod tests {
         stations: Vec<Result<Vec<StationInfo>, DeviceError>>,
         surveys: Result<Option<Survey>, ()>,
     ) -> (Vec<Sample>, super::super::SignalCounters, u32) {
+        told(stations, surveys, |script, to| watch(script, to, Duration::from_millis(1)))
+    }
+
+    /// The same of this polling.
+    fn told<P: Future<Output = ()>>(
+        stations: Vec<Result<Vec<StationInfo>, DeviceError>>,
+        surveys: Result<Option<Survey>, ()>,
+        polling: impl FnOnce(Script, Reports) -> P,
+    ) -> (Vec<Sample>, super::super::SignalCounters, u32) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let (reports, asked) = (Reports::default(), Arc::new(Mutex::new(0)));
         let script = Script { stations: stations.into(), surveys, asked: Arc::clone(&asked) };
         let to = reports.clone();
         runtime.block_on(async {
             let ends = Duration::from_millis(1500);
-            let polling = watch(script, to, Duration::from_millis(1));
+            let polling = polling(script, to);
             assert!(tokio::time::timeout(ends, polling).await.is_err(), "it goes on");
         });
         let mut cx = Context::from_waker(Waker::noop());
@@ -463,6 +500,17 @@ mod tests {
         assert_eq!(samples, [sample(1, -61), sample(2, -70)]);
         assert_eq!((counters.samples, counters.failures), (3, 1));
         assert_eq!((counters.channel_active_ms, counters.channel_busy_ms), (500, 100));
+    }
+
+    #[test]
+    fn who_wants_to_know_the_channel_alone_asks_for_no_stations_and_goes_on_after_a_failure() {
+        let stations = || vec![Ok(vec![heard(1, -60, 1, 0)])];
+        let survey = Survey { active_ms: 500, busy_ms: 100 };
+        let (samples, counters, asked) = told(stations(), Ok(Some(survey)), watch_channel);
+        assert_eq!((samples, asked), (vec![], 2), "at once, and after a second");
+        assert_eq!((counters.channel_active_ms, counters.channel_busy_ms), (500, 100));
+        let (_, counters, asked) = told(stations(), Err(()), watch_channel);
+        assert_eq!((counters.failures, asked), (2, 2));
     }
 
     #[test]
