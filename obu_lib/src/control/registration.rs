@@ -422,12 +422,12 @@ impl Registration {
                 }
             }
         } else {
-            let is_unsaid = pending.attempts == 0;
-            pending.attempts += u32::from(is_unsaid);
             pending.is_put_off = true;
             pending.next = context.announcing.next_at().max(now + REPEAT_FIRST);
-            if is_unsaid {
-                // Nobody acknowledges this, but the RSU finds the new way down at once.
+            if is_attached && pending.attempts == 0 {
+                pending.attempts = 1;
+                // Nobody acknowledges this, but the RSU finds the new way down at once. Others can
+                // wait: what comes for us comes from this one.
                 self.reply(context, now, towards, reply_every, Flags::default(), out);
             }
         }

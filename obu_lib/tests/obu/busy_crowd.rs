@@ -3,8 +3,9 @@
 use node_lib::Mac;
 use node_lib::control::node::Node;
 use node_lib::messages::control::ack::AckStatus;
+use node_lib::messages::control::heartbeat::HeartbeatReply;
 
-use crate::talk::{A, B, C, CAMERA, Heard, RSU, SERVER, Talk, US, attached, id};
+use crate::talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
 
 const D: Mac = Mac([2, 0, 0, 0, 0, 0x0d]);
 
@@ -388,6 +389,40 @@ fn a_new_upstream_is_said_at_once_even_when_the_budget_is_empty() {
         beat(&mut t, &[A, B], &[A, B]);
     }
     assert!(said_with[0] >= 6 && said_with[1] >= 2, "{said_with:?}");
+}
+
+#[test]
+fn the_rsu_it_may_go_to_next_is_told_within_the_budget() {
+    let mut t = behind_a(200);
+    t.hear(t.now, B, Heard::heartbeat_via(t.seq, 1, US));
+    let beat_with = |t: &mut Talk, boot: u32| {
+        beat(t, &[A, B], &[A, B]);
+        t.rsu = OTHER_RSU;
+        t.hear(t.now, C, Heard::Heartbeat { boot, seq: t.seq, hops: 1, via: None });
+        if let Some(nonce) = t.last_probe(C) {
+            t.hear(t.now, C, Heard::answer(nonce, t.seq, 1));
+        }
+        t.rsu = RSU;
+        let there = |reply: &&HeartbeatReply| reply.rsu == id(OTHER_RSU);
+        let replies = t.replies_sent().iter().filter(there).filter(|r| !r.acknowledge).count();
+        let is_there = |(_, rsu, ..): &&(Mac, Mac, u32, bool)| *rsu == OTHER_RSU;
+        (replies, t.announced().iter().filter(is_there).count())
+    };
+    // C leads to the other RSU. It has named us, so it hears us.
+    t.rsu = OTHER_RSU;
+    t.hear(t.now, C, Heard::heartbeat_via(t.seq, 1, US));
+    t.rsu = RSU;
+    let told: usize = (0..60).map(|_| beat_with(&mut t, 1).1).sum();
+    assert_eq!(told, 1, "we may go there next");
+    // New upstreams take all there is to say; and then that RSU starts again.
+    for turn in 0..10 {
+        beat_with(&mut t, 1);
+        t.hear(t.now, if turn % 2 == 0 { A } else { B }, Heard::Withdrawal { goodbye: false });
+        t.pass(t.now + 1);
+    }
+    let told: Vec<_> = (0..150).map(|_| beat_with(&mut t, 2)).collect();
+    assert_eq!(told.iter().map(|(replies, _)| replies).sum::<usize>(), 0, "{told:?}");
+    assert_eq!(told.iter().map(|(_, sets)| sets).sum::<usize>(), 1, "{told:?}");
 }
 
 #[test]
