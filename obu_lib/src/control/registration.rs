@@ -424,10 +424,10 @@ impl Registration {
         } else {
             pending.is_put_off = true;
             pending.next = context.announcing.next_at().max(now + REPEAT_FIRST);
-            if is_attached && pending.attempts == 0 {
+            if pending.attempts == 0 && (is_attached || towards.is_used) {
                 pending.attempts = 1;
-                // Nobody acknowledges this, but the RSU finds the new way down at once. Others can
-                // wait: what comes for us comes from this one.
+                // Nobody acknowledges this, but an RSU that sends frames here finds the new way
+                // down at once. One we only might go to can wait.
                 self.reply(context, now, towards, reply_every, Flags::default(), out);
             }
         }
