@@ -243,26 +243,46 @@ impl News {
     }
 }
 
+/// Whether a driver answers. Failures are counted; the log tells the first one, and their end.
+struct Health {
+    works: bool,
+}
+
+impl Health {
+    fn new() -> Self {
+        Self { works: true }
+    }
+
+    /// It answers; what to say if it did not.
+    fn answers(&mut self, interface: &str, news: &str) {
+        if !std::mem::replace(&mut self.works, true) {
+            info!(interface, "{news}");
+        }
+    }
+
+    fn fails(&mut self, reports: &Reports, error: &DeviceError) {
+        reports.count(|counters| counters.failures += 1);
+        if std::mem::replace(&mut self.works, false) {
+            warn!(cause = %error.source, "{error}; trying again");
+        }
+    }
+}
+
 /// Hands over what `driver` tells, asked `every` so often, for ever.
 pub(super) async fn watch(mut driver: impl Driver, reports: Reports, every: Duration) {
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut news, mut works) = (News::default(), true);
+    let (mut news, mut health) = (News::default(), Health::new());
     let mut survey_at = Some(Instant::now());
     loop {
         ticks.tick().await;
         match driver.stations().await {
             Ok(stations) => {
-                if !std::mem::replace(&mut works, true) {
-                    info!(interface = driver.interface(), "signal strength is told again");
-                }
+                health.answers(driver.interface(), "signal strength is told again");
                 reports.add(news.of(&stations, every));
             }
             Err(error) => {
-                reports.count(|counters| counters.failures += 1);
-                if std::mem::replace(&mut works, false) {
-                    warn!(cause = %error.source, "{error}; trying again");
-                }
+                health.fails(&reports, &error);
                 ticks.reset_after(RETRY_AFTER.max(every));
                 continue;
             }
@@ -288,24 +308,17 @@ pub(super) async fn watch(mut driver: impl Driver, reports: Reports, every: Dura
 pub(super) async fn watch_channel(mut driver: impl Driver, reports: Reports) {
     let mut ticks = interval(SURVEY_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut works = true;
+    let mut health = Health::new();
     loop {
         ticks.tick().await;
         match driver.survey().await {
             Ok(survey) => {
-                if !std::mem::replace(&mut works, true) {
-                    info!(interface = driver.interface(), "the radio tells its channel again");
-                }
+                health.answers(driver.interface(), "the radio tells its channel again");
                 if let Some(Survey { active_ms, busy_ms }) = survey {
                     reports.note_survey(active_ms, busy_ms);
                 }
             }
-            Err(error) => {
-                reports.count(|counters| counters.failures += 1);
-                if std::mem::replace(&mut works, false) {
-                    warn!(cause = %error.source, "{error}; trying again");
-                }
-            }
+            Err(error) => health.fails(&reports, &error),
         }
     }
 }
