@@ -596,11 +596,6 @@ impl Route {
         is_ours || !self.is_in_crowd(context) || (context.hops.is_none() && !waits)
     }
 
-    /// Without an upstream, when others are told, if there is nothing to wait for.
-    fn tell_at(&self) -> Timestamp {
-        self.lost_at + timing::WITHDRAW_AFTER
-    }
-
     /// When [`Route::drive`] next has something to do, and what.
     pub(crate) fn deadline(&self, context: &Context, now: Timestamp, is_ours: bool) -> Deadline {
         // What is old is forgotten as the node tidies up, which has a time of its own.
@@ -622,7 +617,7 @@ impl Route {
             let over = self.lost_at + timing::hold_down(self.interval());
             next = next.or_at(over, "end the hold-down");
         } else if self.advertised_at.is_some() {
-            next = next.or_at(self.tell_at().max(now), "withdraw a way that is lost");
+            next = next.or_at(now, "withdraw a way that is lost");
         }
         if !self.wants_proof(context, now, is_ours) {
             return next;

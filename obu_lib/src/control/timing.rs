@@ -300,10 +300,6 @@ pub(crate) fn forget_after(interval: Duration) -> Duration {
     (stuck_after(interval) + interval * CANDIDATE_INTERVALS).max(Duration::from_secs(10))
 }
 
-/// A relay that lost its upstream looks for another for so long before it withdraws its route: time
-/// for a question and an answer, twice. Whoever holds down ([`hold_down`]) does so until then.
-pub(crate) const WITHDRAW_AFTER: Duration = Duration::from_millis(20);
-
 /// Withdrawals and goodbyes are said this often, because nobody acknowledges them …
 pub(crate) const SAID_TIMES: u8 = 3;
 
@@ -546,15 +542,9 @@ mod tests {
             assert!(
                 hold_down(interval) > interval * 2 && hold_down(interval) < lapsed_after(interval)
             );
-            assert!(WITHDRAW_AFTER <= hold_down(interval));
             assert!(prefer_for(interval) < interval / 2 && prefer_for(interval) > interval / 10);
             assert_eq!(consider_every(interval) * 2, interval, "twice per heartbeat");
         }
-        assert!(WITHDRAW_AFTER >= ask_every(INTERVALS[1]), "time for a question");
-        assert!(
-            WITHDRAW_AFTER <= Duration::from_millis(50),
-            "those behind it lose frames meanwhile"
-        );
     }
 
     #[test]

@@ -191,10 +191,7 @@ impl Route {
 
     /// Others may still send through us: they must hear that there is no way any more.
     pub(super) fn withdraw_if_advertised(&mut self, context: &Context, now: Timestamp) {
-        // A neighbour may be about to prove itself: those behind us need not notice anything.
-        let is_early = now < self.tell_at();
-        let may_find_one = is_early && self.next_proof_at(context, now).is_some();
-        if may_find_one || self.hold_down(context, now).is_some() {
+        if self.hold_down(context, now).is_some() {
             return;
         }
         // Later than that nobody counts on what we said.
