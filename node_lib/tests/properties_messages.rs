@@ -24,7 +24,8 @@ use node_lib::messages::flags::{CHILDREN_MAX, STRIDE_MAX};
 use node_lib::messages::fragment::{Fragment, PartPlace};
 use node_lib::messages::way::{LABELS_MAX, RELAYS_MAX};
 use node_lib::messages::{
-    Cost, INTERVAL_MS_MAX, Kind, MAX_HOPS, Message, PACE_MAX, PacketType, ParseError, Way, bundle,
+    Cost, INTERVAL_MS_MAX, Kind, MAX_HOPS, Message, PACE_MAX, PacketType, ParseError, Rhythm, Way,
+    bundle,
 };
 use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
 use proptest::prelude::*;
@@ -110,21 +111,22 @@ fn position() -> impl Strategy<Value = Position> {
 }
 
 /// An interval with a pace, together no longer than an interval may be.
-fn interval() -> impl Strategy<Value = (u16, u8)> {
-    let of = |pace: u8| (1..=INTERVAL_MS_MAX >> pace).prop_map(move |interval| (interval, pace));
+fn rhythm() -> impl Strategy<Value = Rhythm> {
+    let of =
+        |pace: u8| (1..=INTERVAL_MS_MAX >> pace).prop_map(move |tick_ms| Rhythm { tick_ms, pace });
     (0..=PACE_MAX).prop_flat_map(of)
 }
 
 fn heartbeat() -> impl Strategy<Value = Heartbeat> {
     (
-        (node(), order(), interval(), any::<u16>()),
+        (node(), order(), rhythm(), any::<u16>()),
         (node(), any::<u32>(), any::<u32>(), node(), any::<u16>(), mtu()),
         (any::<u8>(), 0..=MAX_HOPS, 0..=CHILDREN_MAX, 0..=STRIDE_MAX),
         prop::option::of(position()),
     )
         .prop_map(
             |(
-                (rsu, order, (interval_ms, pace), obus),
+                (rsu, order, rhythm, obus),
                 (sender, boot, hello, via, cost, mtu),
                 (hop_limit, hops, children, stride),
                 position,
@@ -133,8 +135,7 @@ fn heartbeat() -> impl Strategy<Value = Heartbeat> {
                 Heartbeat {
                     rsu,
                     order,
-                    interval_ms,
-                    pace,
+                    rhythm,
                     obus,
                     sender,
                     sender_boot: Boot(boot),
@@ -202,11 +203,10 @@ fn probe() -> impl Strategy<Value = Probe> {
 
 fn answer() -> impl Strategy<Value = ProbeAnswer> {
     let what = (any::<u8>(), any::<u16>(), node(), 0..=STRIDE_MAX);
-    let route = (order(), interval(), 0..=MAX_HOPS, what).prop_map(
-        |(order, (interval_ms, pace), hops, (hop_limit, cost, via, stride))| AnsweredRoute {
+    let route = (order(), rhythm(), 0..=MAX_HOPS, what).prop_map(
+        |(order, rhythm, hops, (hop_limit, cost, via, stride))| AnsweredRoute {
             order,
-            interval_ms,
-            pace,
+            rhythm,
             via,
             cost: Cost(cost),
             hop_limit,

@@ -25,8 +25,8 @@ use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
 use node_lib::messages::fragment::{Fragment, PartPlace};
 use node_lib::messages::{
-    Cost, ETHERTYPE_DEFAULT, Kind, Label, MIN_FRAME_LEN, Message, PacketType, ParseError, Way,
-    bundle,
+    Cost, ETHERTYPE_DEFAULT, Kind, Label, MIN_FRAME_LEN, Message, PacketType, ParseError, Rhythm,
+    Way, bundle,
 };
 use node_lib::{Boot, Mac, NodeId, Order, Seq};
 use tables::{Row, section, source};
@@ -44,8 +44,7 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
     let heartbeat = Heartbeat {
         rsu: RSU,
         order: Order::new(3, 1000),
-        interval_ms: 100,
-        pace: 0,
+        rhythm: Rhythm::each(100),
         obus: 7,
         sender: RSU,
         sender_boot: Boot(3),
@@ -90,8 +89,7 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
     };
     let route = AnsweredRoute {
         order: Order::new(3, 1000),
-        interval_ms: 100,
-        pace: 0,
+        rhythm: Rhythm::each(100),
         via: RSU,
         cost: Cost(80),
         hop_limit: 14,

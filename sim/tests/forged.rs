@@ -24,7 +24,7 @@ use node_lib::messages::control::Control;
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::heartbeat::Heartbeat;
 use node_lib::messages::control::probe::{AnsweredRoute, ProbeAnswer};
-use node_lib::messages::{Cost, ETHERTYPE_DEFAULT, Message, PacketType, Way};
+use node_lib::messages::{Cost, ETHERTYPE_DEFAULT, Message, PacketType, Rhythm, Way};
 use node_lib::{Boot, Mac, NodeId, Order, Start, Timestamp};
 use proptest::prelude::*;
 use sim::topology::Graph;
@@ -374,8 +374,7 @@ impl Victim {
                 rsu: rsu.0.rsu,
                 route: Some(AnsweredRoute {
                     order: rsu.0.order,
-                    interval_ms: rsu.0.interval_ms,
-                    pace: rsu.0.pace,
+                    rhythm: rsu.0.rhythm,
                     via: if whom == RSU { NodeId::NONE } else { rsu.0.rsu },
                     cost: if whom == RSU { Cost::ZERO } else { Cost::ONE },
                     hop_limit: 15,
@@ -506,8 +505,7 @@ impl HonestRsu {
         Self(Heartbeat {
             rsu: RSU.into(),
             order: Order::new(1, 0),
-            interval_ms: 100,
-            pace: 0,
+            rhythm: Rhythm::each(100),
             obus: 40,
             sender: RSU.into(),
             sender_boot: Boot(1),

@@ -19,7 +19,7 @@ use node_lib::control::radio::{HOP_LIMIT, Radio};
 use node_lib::messages::control::Control;
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::packet_type::PacketType;
-use node_lib::messages::{Cost, ETHERTYPE_DEFAULT};
+use node_lib::messages::{Cost, ETHERTYPE_DEFAULT, Rhythm};
 use node_lib::{Mac, NodeId, Order, Seq, Start, Timestamp};
 use sim::Dice;
 
@@ -147,8 +147,7 @@ impl Node for Flooder {
         let heartbeat = Heartbeat {
             rsu: self.radio.id,
             order: Order { boot: self.radio.boot, seq: Seq(self.seq) },
-            interval_ms: u16::try_from(period.as_millis()).unwrap_or(u16::MAX).max(1),
-            pace: 0,
+            rhythm: Rhythm::each(u16::try_from(period.as_millis()).unwrap_or(u16::MAX).max(1)),
             hop_limit: HOP_LIMIT,
             hops: 0,
             cost: Cost(0),

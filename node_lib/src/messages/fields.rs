@@ -2,23 +2,8 @@
 //! value or the error that names message and field.
 
 use super::flags::{STRIDE, STRIDE_MAX};
-use super::{INTERVAL_MS_MAX, Kind, ParseError, way};
+use super::{Kind, ParseError, way};
 use crate::mac::NodeId;
-
-/// The bits of an interval field that hold the pace. No interval is so long that it has them set.
-const PACE: u16 = 0xc000;
-
-/// The largest pace there is.
-pub const PACE_MAX: u8 = (PACE >> PACE.trailing_zeros()) as u8;
-
-const _: () = assert!(INTERVAL_MS_MAX < 1 << PACE.trailing_zeros());
-
-/// An interval field: an interval with a pace above it.
-#[inline]
-pub(super) const fn interval_field(interval_ms: u16, pace: u8) -> [u8; 2] {
-    debug_assert!(interval_ms & PACE == 0 && pace <= PACE_MAX);
-    (interval_ms & !PACE | (pace as u16) << PACE.trailing_zeros()).to_be_bytes()
-}
 
 impl Kind {
     /// The error for a value out of range.
@@ -58,19 +43,6 @@ impl Kind {
             return Err(self.value("stride", "at most 2", stride.into()));
         }
         Ok(stride)
-    }
-
-    /// A heartbeat interval in milliseconds, and the pace above it: together at most
-    /// [`super::INTERVAL_MS_MAX`].
-    #[inline]
-    pub(super) fn interval(self, bytes: [u8; 2]) -> Result<(u16, u8), ParseError> {
-        let field = u16::from_be_bytes(bytes);
-        let (interval, pace) = (field & !PACE, (field >> PACE.trailing_zeros()) as u8);
-        let have = u32::from(interval) << pace;
-        if !(1..=u32::from(INTERVAL_MS_MAX)).contains(&have) {
-            return Err(self.value("interval_ms", "1 to 10000", have));
-        }
-        Ok((interval, pace))
     }
 
     /// The upstream of `origin`, which is not itself.

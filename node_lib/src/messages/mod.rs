@@ -28,14 +28,13 @@
 //! ```
 //! use node_lib::messages::control::Control;
 //! use node_lib::messages::control::heartbeat::Heartbeat;
-//! use node_lib::messages::{Cost, ETHERTYPE_DEFAULT, Message, PacketType};
+//! use node_lib::messages::{Cost, ETHERTYPE_DEFAULT, Message, PacketType, Rhythm};
 //! use node_lib::{Boot, Mac, NodeId, Order, Seq};
 //!
 //! let heartbeat = Heartbeat {
 //!     rsu: NodeId([2, 0, 0, 0, 0, 9]),
 //!     order: Order { boot: Boot(1), seq: Seq(1) },
-//!     interval_ms: 100,
-//!     pace: 0,
+//!     rhythm: Rhythm::each(100),
 //!     obus: 0,
 //!     sender: NodeId([2, 0, 0, 0, 0, 9]),
 //!     sender_boot: Boot(1),
@@ -80,14 +79,15 @@ pub mod message;
 
 pub mod packet_type;
 pub mod prefix;
+pub mod rhythm;
 pub mod way;
 
 pub use cost::Cost;
 pub use error::ParseError;
-pub use fields::PACE_MAX;
 pub use message::Message;
 pub use packet_type::PacketType;
 pub use prefix::Kind;
+pub use rhythm::{PACE_MAX, Rhythm};
 pub use way::{Label, Way};
 
 /// EtherType of our frames unless the operator chooses another: IEEE 802 local experimental 1

@@ -11,7 +11,7 @@ use node_lib::messages::control::withdrawal::Withdrawal;
 use node_lib::messages::data::{Data, Destination, ToDownstream, ToUpstream};
 use node_lib::messages::fragment::{Fragment, PartPlace};
 use node_lib::messages::way::Way;
-use node_lib::messages::{Cost, PacketType};
+use node_lib::messages::{Cost, PacketType, Rhythm};
 use node_lib::{NodeId, Order, Seq};
 
 /// A field as it is shown: its name, and the values it has, first to last.
@@ -184,8 +184,7 @@ fn of_heartbeat(message: &Heartbeat) -> Vec<Field> {
     let Heartbeat {
         rsu,
         order: news,
-        interval_ms,
-        pace,
+        rhythm: Rhythm { tick_ms, pace },
         obus,
         sender,
         sender_boot,
@@ -201,7 +200,7 @@ fn of_heartbeat(message: &Heartbeat) -> Vec<Field> {
     } = *message;
     let mut fields = vec![
         one("v2x.rsu", rsu),
-        one("v2x.interval_ms", interval_ms),
+        one("v2x.interval_ms", tick_ms),
         one("v2x.pace", pace),
         one("v2x.obus", obus),
         one("v2x.sender", sender),
@@ -270,17 +269,17 @@ fn of_reply(message: &HeartbeatReply) -> Vec<Field> {
 fn of_answer(message: &ProbeAnswer) -> Vec<Field> {
     let ProbeAnswer { sender, sender_boot, asker, nonce, mtu, rsu, route } = *message;
     // Without a route its fields stand there all the same, and are zero.
-    let AnsweredRoute { order: news, interval_ms, pace, via, cost, hop_limit, hops, stride } =
-        route.unwrap_or(AnsweredRoute {
+    let AnsweredRoute { order: news, rhythm, via, cost, hop_limit, hops, stride } = route
+        .unwrap_or(AnsweredRoute {
             order: Order::new(0, 0),
-            interval_ms: 0,
-            pace: 0,
+            rhythm: Rhythm::each(0),
             via: NodeId::NONE,
             cost: Cost::ZERO,
             hop_limit: 0,
             hops: NO_ROUTE,
             stride: 0,
         });
+    let Rhythm { tick_ms, pace } = rhythm;
     let mut fields = vec![
         one("v2x.sender", sender),
         one("v2x.sender_boot", sender_boot.0),
@@ -288,7 +287,7 @@ fn of_answer(message: &ProbeAnswer) -> Vec<Field> {
         hex("v2x.nonce", nonce),
         one("v2x.mtu", mtu),
         one("v2x.rsu", rsu),
-        one("v2x.interval_ms", interval_ms),
+        one("v2x.interval_ms", tick_ms),
         one("v2x.pace", pace),
         one("v2x.via", via),
         one("v2x.cost", cost.0),

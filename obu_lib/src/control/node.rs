@@ -91,7 +91,7 @@ pub(super) struct AttachedVia {
 /// use node_lib::control::node::{Node, Replies};
 /// use node_lib::messages::control::Control;
 /// use node_lib::messages::{ETHERTYPE_DEFAULT, Message, PacketType};
-/// # use node_lib::messages::{Cost, control::heartbeat::Heartbeat};
+/// # use node_lib::messages::{Cost, Rhythm, control::heartbeat::Heartbeat};
 /// # use node_lib::{Boot, NodeId, Order, Seq};
 /// use node_lib::{Mac, Timestamp};
 /// use obu_lib::{Config, Obu};
@@ -99,8 +99,7 @@ pub(super) struct AttachedVia {
 /// # let heartbeat = Heartbeat {
 /// #     rsu: NodeId([2, 0, 0, 0, 0, 9]),
 /// #     order: Order { boot: Boot(1), seq: Seq(1) },
-/// #     interval_ms: 100,
-/// #     pace: 0,
+/// #     rhythm: Rhythm::each(100),
 /// #     obus: 0,
 /// #     sender: NodeId([2, 0, 0, 0, 0, 9]),
 /// #     sender_boot: Boot(1), hello: 1,

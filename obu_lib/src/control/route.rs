@@ -7,9 +7,9 @@ use node_lib::control::at_risk::AtRisk;
 use node_lib::control::deadline::Deadline;
 use node_lib::control::event::Cause;
 use node_lib::control::node::Replies;
-use node_lib::messages::Cost;
 use node_lib::messages::control::heartbeat::Heartbeat;
 use node_lib::messages::flags::CHILDREN_MAX;
+use node_lib::messages::{Cost, Rhythm};
 use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
 
 use crate::Ranking;
@@ -29,7 +29,7 @@ pub mod feasibility;
 mod headcount;
 mod loss;
 mod prediction;
-pub(crate) mod rhythm;
+
 mod suppression;
 mod upstream;
 mod way;
@@ -40,7 +40,7 @@ use doubt::Doubt;
 use headcount::Headcount;
 pub(crate) use loss::Loss;
 pub(crate) use prediction::Predicted;
-use rhythm::Rhythm;
+
 use suppression::Suppression;
 pub(crate) use upstream::is_better;
 

@@ -56,7 +56,7 @@ fn heartbeats_that_come_two_seconds_late_are_no_other_count() {
 #[test]
 fn so_are_two_seconds_when_heartbeats_follow_each_other_faster() {
     let mut t = settled();
-    t.interval_ms = 10;
+    t.rhythm.tick_ms = 10;
     for beat in 1..300_u32 {
         assert!(says(&mut t, 500 + u64::from(beat) * 10, 1, 5 + beat));
     }
@@ -69,7 +69,7 @@ fn so_are_two_seconds_when_heartbeats_follow_each_other_faster() {
 #[test]
 fn they_are_the_same_two_seconds_when_the_rsu_sends_fewer_of_them() {
     let mut t = settled();
-    t.pace = 2;
+    t.rhythm.pace = 2;
     for beat in 2..30_u32 {
         assert!(says(&mut t, u64::from(beat) * 400, 1, 4 * beat));
     }

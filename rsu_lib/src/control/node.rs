@@ -327,7 +327,7 @@ impl Rsu {
         self.obus.tidy(now);
         self.relays = self.obus.count_relays();
         if self.pace.consider(now, self.obus.attached()) {
-            let every = self.pace.interval();
+            let every = self.pace.said().interval();
             self.event(Event::PaceChanged { every, busy_percent: self.pace.busy(now) });
         }
         self.clients.expire(now);
@@ -347,12 +347,12 @@ impl Rsu {
             return;
         }
         // Counted from when it was due, so that delays do not add up; but never two at once.
-        let due = self.heartbeat_at.max(now.before(self.pace.tick() / 2));
+        let due = self.heartbeat_at.max(now.before(self.pace.said().tick() / 2));
         // Their numbers count time, also while none can be sent: by them OBUs tell when we took a
         // frame from the LAN.
-        let missed = now.since(self.heartbeat_at).as_nanos() / self.pace.tick().as_nanos();
+        let missed = now.since(self.heartbeat_at).as_nanos() / self.pace.said().tick().as_nanos();
         self.order = self.order.later(u32::try_from(missed).unwrap_or(u32::MAX).saturating_add(1));
-        self.heartbeat_at = due + self.random.jitter(self.pace.tick(), JITTER_PERCENT);
+        self.heartbeat_at = due + self.random.jitter(self.pace.said().tick(), JITTER_PERCENT);
         for obu in self.obus.urgent() {
             self.tell_where_it_was(now, obu, out);
         }
@@ -370,8 +370,7 @@ impl Rsu {
         let heartbeat = Heartbeat {
             rsu: self.radio.id,
             order: self.order,
-            interval_ms: self.pace.tick_ms(),
-            pace: self.pace.said(),
+            rhythm: self.pace.said(),
             hop_limit: HOP_LIMIT,
             hops: 0,
             cost: Cost::ZERO,

@@ -14,7 +14,7 @@
 
 use std::time::Duration;
 
-use node_lib::messages::PACE_MAX;
+use node_lib::messages::{INTERVAL_MS_MAX, PACE_MAX, Rhythm};
 use node_lib::{Seq, Timestamp};
 
 use crate::settings::HELLO_PERIODICITY;
@@ -48,11 +48,9 @@ const SAID_BEFORE: u8 = 3;
 /// How rarely heartbeats are sent.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
-    /// From one number to the next, as the RSU was told.
-    tick: Duration,
-    /// What heartbeats say: those whose number is a multiple of two to this power are sent …
-    said: u8,
-    /// … but to this power until it was said often enough.
+    /// What heartbeats say. The tick is as the RSU was told …
+    said: Rhythm,
+    /// … and this pace is followed until the one said was said often enough.
     followed: u8,
     /// Heartbeats left that say it first.
     said_before: u8,
@@ -63,28 +61,14 @@ pub(super) struct Pace {
 impl Pace {
     /// As it was told, until there is a reason for another.
     pub(super) fn new(tick: Duration) -> Self {
-        let tick = tick.max(Duration::from_millis(1));
-        Self { tick, said: 0, followed: 0, said_before: 0, measured: None }
+        let tick_ms = u16::try_from(tick.as_millis()).unwrap_or(u16::MAX);
+        let said = Rhythm::each(tick_ms.clamp(1, INTERVAL_MS_MAX));
+        Self { said, followed: 0, said_before: 0, measured: None }
     }
 
-    /// From one number to the next.
-    pub(super) fn tick(&self) -> Duration {
-        self.tick
-    }
-
-    /// The same, as heartbeats say it.
-    pub(super) fn tick_ms(&self) -> u16 {
-        u16::try_from(self.tick.as_millis()).unwrap_or(u16::MAX)
-    }
-
-    /// The power of two of which the numbers of heartbeats are multiples.
-    pub(super) fn said(&self) -> u8 {
+    /// What heartbeats say.
+    pub(super) fn said(&self) -> Rhythm {
         self.said
-    }
-
-    /// The time between two heartbeats.
-    pub(super) fn interval(&self) -> Duration {
-        self.at(self.said)
     }
 
     /// How busy the channel was lately, in per cent.
@@ -95,14 +79,14 @@ impl Pace {
 
     /// Whether a heartbeat of this number is sent.
     pub(super) fn is_due(&self, seq: Seq) -> bool {
-        seq.0.is_multiple_of(1 << self.followed)
+        self.at(self.followed).is_brought(seq, 0)
     }
 
     /// A heartbeat was sent.
     pub(super) fn note_sent(&mut self) {
         self.said_before = self.said_before.saturating_sub(1);
         if self.said_before == 0 {
-            self.followed = self.said;
+            self.followed = self.said.pace;
         }
     }
 
@@ -120,30 +104,31 @@ impl Pace {
         let obus = u32::try_from(obus).unwrap_or(u32::MAX);
         let busy = self.busy(now).unwrap_or_default();
         let (needed, spared) = (self.needed(obus), self.needed(obus.saturating_add(obus / 2)));
-        let slower = self.said + 1;
-        let next = if needed > self.said {
+        let pace = self.said.pace;
+        let is_slower_possible = pace < PACE_MAX && self.at(pace + 1).interval() <= FOR_CHANNEL_MAX;
+        let next = if needed > pace {
             needed
-        } else if busy >= FULL_FROM && slower <= PACE_MAX && self.at(slower) <= FOR_CHANNEL_MAX {
-            slower
-        } else if busy < FULL_UNTIL && spared < self.said {
-            self.said - 1
+        } else if busy >= FULL_FROM && is_slower_possible {
+            pace + 1
+        } else if busy < FULL_UNTIL && spared < pace {
+            pace - 1
         } else {
             return false;
         };
         self.said_before = if next > self.followed { SAID_BEFORE } else { 0 };
         self.followed = self.followed.min(next);
-        self.said = next;
+        self.said = self.at(next);
         true
     }
 
-    fn at(&self, pace: u8) -> Duration {
-        self.tick * (1 << pace.min(PACE_MAX))
+    fn at(&self, pace: u8) -> Rhythm {
+        Rhythm { pace, ..self.said }
     }
 
     /// The pace that leaves so many OBUs their time.
     fn needed(&self, obus: u32) -> u8 {
         let interval = EACH_OBU.saturating_mul(obus).min(FOR_OBUS_MAX);
-        (0..PACE_MAX).find(|pace| self.at(*pace) >= interval).unwrap_or(PACE_MAX)
+        (0..PACE_MAX).find(|pace| self.at(*pace).interval() >= interval).unwrap_or(PACE_MAX)
     }
 }
 
@@ -160,7 +145,7 @@ mod tests {
         let mut pace = Pace::new(Duration::from_millis(tick_ms));
         let after = |&obus: &usize| {
             pace.consider(at(0), obus);
-            pace.interval().as_millis()
+            pace.said().interval().as_millis()
         };
         obus.iter().map(after).collect()
     }
@@ -171,7 +156,7 @@ mod tests {
         let after = |&busy: &u8| {
             pace.note_busy(at(0), busy);
             pace.consider(at(0), 1);
-            pace.interval().as_millis()
+            pace.said().interval().as_millis()
         };
         busy.iter().map(after).collect()
     }
@@ -232,7 +217,7 @@ mod tests {
         let mut sent = Vec::new();
         for seq in 1..12 {
             if pace.is_due(Seq(seq)) {
-                sent.push((seq, pace.said()));
+                sent.push((seq, pace.said().pace));
                 pace.note_sent();
             }
         }

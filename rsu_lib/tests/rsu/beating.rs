@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use node_lib::control::node::{LinkEvent, Node};
+use node_lib::messages::Rhythm;
 use node_lib::messages::control::Control;
 use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::control::probe::Probe;
@@ -21,7 +22,10 @@ fn heartbeats_come_at_the_period_give_or_take_a_tenth_and_count_up() {
         let gap = pair[1].0 - pair[0].0;
         assert!((89..=111).contains(&gap), "{gap} ms");
     }
-    assert_eq!((beats[0].1.hops, beats[0].1.via, beats[0].1.interval_ms), (0, NodeId::NONE, 100));
+    assert_eq!(
+        (beats[0].1.hops, beats[0].1.via, beats[0].1.rhythm),
+        (0, NodeId::NONE, Rhythm::each(100))
+    );
 }
 
 #[test]

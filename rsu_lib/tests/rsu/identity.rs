@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use node_lib::control::event::Event;
-use node_lib::messages::Cost;
 use node_lib::messages::control::Control;
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::control::heartbeat::Heartbeat;
 use node_lib::messages::control::probe::Probe;
+use node_lib::messages::{Cost, Rhythm};
 use node_lib::{Boot, Mac, NodeId, Order};
 
 use rsu_lib::Settings;
@@ -19,8 +19,7 @@ pub(crate) fn of_our_id(boot: u32, hops: u8) -> Heartbeat {
     Heartbeat {
         rsu: id(US),
         order: Order::new(boot, 5),
-        interval_ms: 100,
-        pace: 0,
+        rhythm: Rhythm::each(100),
         hop_limit: 15,
         hops,
         cost: if hops == 0 { Cost::ZERO } else { Cost::ONE },

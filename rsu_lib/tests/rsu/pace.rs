@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use node_lib::control::event::Event;
 use node_lib::control::node::{LinkEvent, Node};
+use node_lib::messages::Rhythm;
 use node_lib::messages::control::Control;
 use node_lib::messages::control::probe::Probe;
 use node_lib::{Boot, NodeId, Start, Timestamp};
@@ -96,7 +97,7 @@ fn on_a_full_channel_it_speaks_rarer_and_its_numbers_count_time_as_before() {
     t.pass(before + 1900);
     assert!((8..=11).contains(&t.heartbeats().len()), "a quarter: {}", t.heartbeats().len());
     for (_, heartbeat) in t.heartbeats() {
-        assert_eq!((heartbeat.interval_ms, heartbeat.pace, heartbeat.stride), (50, 2, 0));
+        assert_eq!((heartbeat.rhythm, heartbeat.stride), (Rhythm { tick_ms: 50, pace: 2 }, 0));
         assert_eq!(heartbeat.order.seq.0 % 4, 0);
     }
     let numbers = numbers(&t);
@@ -107,10 +108,10 @@ fn on_a_full_channel_it_speaks_rarer_and_its_numbers_count_time_as_before() {
     assert_eq!(changes, [changed(100), changed(200)]);
     is_asked(&mut t);
     let said = t.each(|_, control| match control {
-        Control::ProbeAnswer(answer) => answer.route.map(|route| (route.interval_ms, route.pace)),
+        Control::ProbeAnswer(answer) => answer.route.map(|route| route.rhythm),
         _ => None,
     });
-    assert_eq!(said, [(50, 2)]);
+    assert_eq!(said, [Rhythm { tick_ms: 50, pace: 2 }]);
 }
 
 #[test]
@@ -123,7 +124,7 @@ fn when_the_channel_has_room_again_or_nobody_tells_it_speaks_as_it_was_told_to()
         t.clear();
         t.pass(t.now + 2000);
         assert!((19..=21).contains(&t.heartbeats().len()), "{}", t.heartbeats().len());
-        assert!(t.heartbeats().iter().all(|(_, heartbeat)| heartbeat.pace == 0));
+        assert!(t.heartbeats().iter().all(|(_, heartbeat)| heartbeat.rhythm.pace == 0));
     }
 }
 

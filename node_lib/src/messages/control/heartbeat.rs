@@ -79,13 +79,12 @@
 
 use super::position::{self, Position};
 use crate::mac::NodeId;
-use crate::messages::fields::interval_field;
 use crate::messages::flags::{
     ACKNOWLEDGE, CHILDREN, GOODBYE, STANDBY, STRIDE, children, children_flags, flag, stride_flags,
 };
 use crate::messages::format::Format;
 use crate::messages::prefix::length;
-use crate::messages::{Cost, Kind, ParseError};
+use crate::messages::{Cost, Kind, ParseError, Rhythm};
 use crate::order::{Boot, Order, Seq};
 
 /// Length of a heartbeat without a position.
@@ -144,11 +143,8 @@ pub struct Heartbeat {
     pub rsu: NodeId,
     /// Boot count and sequence of the RSU.
     pub order: Order,
-    /// From one number of the RSU to the next.
-    pub interval_ms: u16,
-    /// The RSU sends the heartbeats whose number is a multiple of two to this power, at most
-    /// [`PACE_MAX`](crate::messages::PACE_MAX).
-    pub pace: u8,
+    /// How often heartbeats of the RSU come.
+    pub rhythm: Rhythm,
     /// OBUs attached to the RSU.
     pub obus: u16,
     /// Who sent this copy.
@@ -212,7 +208,7 @@ impl Heartbeat {
             rsu: self.rsu.0,
             boot: self.order.boot.0.to_be_bytes(),
             seq: self.order.seq.0.to_be_bytes(),
-            interval: interval_field(self.interval_ms, self.pace),
+            interval: self.rhythm.field(),
             obus: self.obus.to_be_bytes(),
             sender: self.sender.0,
             sender_boot: self.sender_boot.0.to_be_bytes(),
@@ -262,12 +258,10 @@ impl TryFrom<&[u8]> for Heartbeat {
             hops: [hops],
         } = wire;
         let (rsu, sender) = (kind.node("rsu", rsu)?, kind.node("sender", sender)?);
-        let (interval_ms, pace) = kind.interval(interval)?;
         Ok(Self {
             rsu,
             order: Order::new(u32::from_be_bytes(boot), u32::from_be_bytes(seq)),
-            interval_ms,
-            pace,
+            rhythm: Rhythm::read(kind, interval)?,
             obus: u16::from_be_bytes(obus),
             sender,
             sender_boot: Boot(u32::from_be_bytes(sender_boot)),
@@ -419,8 +413,7 @@ mod tests {
         Heartbeat {
             rsu: RSU,
             order: Order::new(3, 1000),
-            interval_ms: 100,
-            pace: 1,
+            rhythm: Rhythm { tick_ms: 100, pace: 1 },
             obus: 9,
             sender: OBU,
             sender_boot: Boot(9),
@@ -558,7 +551,7 @@ mod tests {
         assert_eq!(patched(&heartbeat(), 18, &[0x27, 0x11]), Err(need(10_001)));
         assert!(patched(&heartbeat(), 18, &[0x27, 0x10]).is_ok());
         // 1250 and 1251 ms, eight times each.
-        let slowest = Heartbeat { interval_ms: 1250, pace: 3, ..heartbeat() };
+        let slowest = Heartbeat { rhythm: Rhythm { tick_ms: 1250, pace: 3 }, ..heartbeat() };
         assert_eq!(patched(&heartbeat(), 18, &[0xc4, 0xe2]), Ok(slowest));
         assert_eq!(patched(&heartbeat(), 18, &[0xc4, 0xe3]), Err(need(10_008)));
     }

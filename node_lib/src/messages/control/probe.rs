@@ -45,11 +45,10 @@
 //! Without a route, `boot` to `hop_limit` are zero.
 
 use crate::mac::NodeId;
-use crate::messages::fields::interval_field;
 use crate::messages::flags::{STRIDE, stride_flags};
 use crate::messages::format::Format;
 use crate::messages::prefix::length;
-use crate::messages::{Cost, Kind, ParseError};
+use crate::messages::{Cost, Kind, ParseError, Rhythm};
 use crate::order::{Boot, Order};
 
 /// Length of a probe.
@@ -174,10 +173,8 @@ pub struct ProbeAnswer {
 pub struct AnsweredRoute {
     /// Boot count and sequence of the last heartbeat of the RSU.
     pub order: Order,
-    /// Of that heartbeat.
-    pub interval_ms: u16,
-    /// Of that heartbeat.
-    pub pace: u8,
+    /// As that heartbeat said.
+    pub rhythm: Rhythm,
     /// The sender's upstream for this RSU; [`NodeId::NONE`] at the RSU.
     pub via: NodeId,
     /// Of the path from sender to RSU.
@@ -199,8 +196,7 @@ impl ProbeAnswer {
         // What the other route fields hold when there is none.
         let route = self.route.unwrap_or(AnsweredRoute {
             order: Order::new(0, 0),
-            interval_ms: 0,
-            pace: 0,
+            rhythm: Rhythm::each(0),
             via: NodeId::NONE,
             cost: Cost::ZERO,
             hop_limit: 0,
@@ -219,7 +215,7 @@ impl ProbeAnswer {
             rsu: self.rsu.0,
             boot: route.order.boot.0.to_be_bytes(),
             seq: route.order.seq.0.to_be_bytes(),
-            interval: interval_field(route.interval_ms, route.pace),
+            interval: route.rhythm.field(),
             via: route.via.0,
             cost: route.cost.0.to_be_bytes(),
             hop_limit: [route.hop_limit],
@@ -274,11 +270,9 @@ impl TryFrom<&[u8]> for ProbeAnswer {
             None
         } else {
             let ends = (kind.node("rsu", rsu)?, NodeId(sender), NodeId(via));
-            let (interval_ms, pace) = kind.interval(interval)?;
             Some(AnsweredRoute {
                 order: Order::new(u32::from_be_bytes(boot), u32::from_be_bytes(seq)),
-                interval_ms,
-                pace,
+                rhythm: Rhythm::read(kind, interval)?,
                 via: NodeId(via),
                 cost: Cost(u16::from_be_bytes(cost)),
                 hop_limit,
@@ -324,8 +318,7 @@ mod tests {
     fn route() -> AnsweredRoute {
         AnsweredRoute {
             order: Order::new(3, 1000),
-            interval_ms: 100,
-            pace: 1,
+            rhythm: Rhythm { tick_ms: 100, pace: 1 },
             via: RSU,
             cost: Cost(64),
             hop_limit: 7,

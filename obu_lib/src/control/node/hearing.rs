@@ -12,13 +12,12 @@ use node_lib::messages::control::announcement::ready::relay;
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::Withdrawal;
-use node_lib::messages::{Kind, MAX_HOPS};
+use node_lib::messages::{Kind, MAX_HOPS, Rhythm};
 use node_lib::{Boot, Mac, NodeId, Timestamp};
 
 use crate::control::link::neighbour::HeardAs;
 use crate::control::route::candidates::Advert;
 use crate::control::route::feasibility::Distance;
-use crate::control::route::rhythm::Rhythm;
 
 use super::super::children::Said;
 use super::super::route::{Learned, Route};
@@ -70,7 +69,7 @@ impl Obu {
                 mtu: heartbeat.mtu,
                 stride: heartbeat.stride,
             },
-            Rhythm { tick_ms: heartbeat.interval_ms, pace: heartbeat.pace },
+            heartbeat.rhythm,
         );
         if is_believed && let Some(route) = self.routes.get_mut(&heartbeat.rsu) {
             route.note_heartbeat(&self.context, now, from, heartbeat);
@@ -259,7 +258,7 @@ impl Obu {
                         mtu: answer.mtu,
                         stride: route.stride,
                     },
-                    Rhythm { tick_ms: route.interval_ms, pace: route.pace },
+                    route.rhythm,
                 );
             }
             None => {

@@ -136,8 +136,7 @@ impl Route {
         let heartbeat = Heartbeat {
             rsu: self.rsu,
             order: route.order,
-            interval_ms: route.interval_ms,
-            pace: route.pace,
+            rhythm: route.rhythm,
             hop_limit: route.hop_limit,
             hops: route.hops,
             cost: route.cost,
@@ -179,8 +178,7 @@ impl Route {
             .map_or(Cost::ONE, |n| n.link_cost(now, self.interval()));
         Some(AnsweredRoute {
             order: distance.order,
-            interval_ms: self.rhythm.tick_ms,
-            pace: self.rhythm.pace,
+            rhythm: self.rhythm,
             hops: distance.hops,
             hop_limit,
             cost: candidate.advert.cost.saturating_add(link),

@@ -22,6 +22,7 @@
 use std::time::Duration;
 
 use node_lib::control::event::Cause;
+use node_lib::messages::Rhythm;
 use node_lib::{Boot, Order, Timestamp};
 
 use crate::control::route::candidates::fresh_for;
@@ -30,7 +31,6 @@ use crate::control::route::feasibility::Feasibility;
 use super::super::context::Context;
 use super::super::timing::{self, Watch};
 use super::Route;
-use super::rhythm::Rhythm;
 use super::suppression::Suppression;
 
 /// Heartbeats by which one way may bring news later than another: a number so far ahead is believed

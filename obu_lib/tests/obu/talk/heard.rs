@@ -5,7 +5,7 @@ use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
-use node_lib::messages::{Cost, PacketType, Way};
+use node_lib::messages::{Cost, PacketType, Rhythm, Way};
 use node_lib::{Boot, Mac, NodeId, Order, Seq};
 
 use super::{A, RSU, Talk, US, id};
@@ -85,15 +85,14 @@ impl Talk {
     pub(super) fn hear_now(&mut self, from: Mac, to: Mac, heard: Heard) {
         let sender = id(from);
         let sender_boot = Boot(1);
-        let (rsu, obus, interval_ms) = (id(self.rsu), self.obus, self.interval_ms);
+        let (rsu, obus, rhythm) = (id(self.rsu), self.obus, self.rhythm);
         // A question to us alone goes to all as well.
         let asked = if to == US { id(US) } else { NodeId::NONE };
         let packet: PacketType<'_> = match heard.clone() {
             Heard::Heartbeat { boot, seq, hops, via } => Heartbeat {
                 rsu,
                 order: Order::new(boot, seq),
-                interval_ms,
-                pace: self.pace,
+                rhythm,
                 hop_limit: HOP_LIMIT - hops,
                 hops,
                 cost: Cost(64 * u16::from(hops)),
@@ -112,8 +111,7 @@ impl Talk {
             Heard::Answer { nonce, seq, hops } => {
                 let answer = answer(rsu, from, US, nonce, seq, hops);
                 let stride = self.stride;
-                let pace = self.pace;
-                let route = answer.route.map(|route| AnsweredRoute { stride, pace, ..route });
+                let route = answer.route.map(|route| AnsweredRoute { stride, rhythm, ..route });
                 ProbeAnswer { mtu: self.mtu, route, ..answer }.into()
             }
             Heard::AnswerTo { asker, seq } => answer(rsu, from, asker, ASKED, seq, 1).into(),
@@ -183,8 +181,7 @@ pub(super) fn answer(
         rsu,
         route: Some(AnsweredRoute {
             order: Order::new(1, seq),
-            interval_ms: 100,
-            pace: 0,
+            rhythm: Rhythm::each(100),
             hops,
             hop_limit: HOP_LIMIT - hops,
             cost: Cost(64 * u16::from(hops)),

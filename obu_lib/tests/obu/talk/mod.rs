@@ -13,7 +13,7 @@ use node_lib::control::radio::HOP_LIMIT;
 use node_lib::messages::control::Control;
 use node_lib::messages::control::position::Position;
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
-use node_lib::messages::{ETHERTYPE_DEFAULT, Message, PacketType, Way};
+use node_lib::messages::{ETHERTYPE_DEFAULT, Message, PacketType, Rhythm, Way};
 use node_lib::{Mac, NodeId, Seq, Start, Timestamp};
 use obu_lib::{Obu, Policy, Settings};
 
@@ -58,10 +58,8 @@ pub(crate) struct Talk {
     pub(crate) position: Option<Position>,
     /// What neighbours say of those behind them.
     pub(crate) children: u8,
-    /// Between two heartbeats, as they say.
-    pub(crate) interval_ms: u16,
-    /// How much rarer than that they come, as they say.
-    pub(crate) pace: u8,
+    /// How often heartbeats come, as they say.
+    pub(crate) rhythm: Rhythm,
     /// MTU of the neighbours' radios, as they say.
     pub(crate) mtu: u16,
     /// Whom the OBU asked last, and that question.
@@ -97,8 +95,7 @@ impl Talk {
             down_boot: 1,
             position: None,
             children: 0,
-            interval_ms: 100,
-            pace: 0,
+            rhythm: Rhythm::each(100),
             mtu: MTU,
             asked_last: None,
             said: Seq(0),

@@ -2,6 +2,7 @@
 
 use node_lib::Mac;
 use node_lib::control::node::Node;
+use node_lib::messages::Rhythm;
 
 use super::beats::beat;
 use super::better::behind_a;
@@ -47,11 +48,11 @@ fn another_interval_is_believed_when_two_heartbeats_in_a_row_say_so() {
     let mut relayed = Vec::new();
     for said in [100, 500, 100, 500, 200, 200, 200] {
         t.pass(t.now + 100);
-        t.interval_ms = said;
+        t.rhythm = Rhythm::each(said);
         t.beat(A, 1);
         t.clear();
         t.pass(t.now + 20);
-        relayed.extend(t.heartbeats().iter().map(|heartbeat| heartbeat.interval_ms));
+        relayed.extend(t.heartbeats().iter().map(|heartbeat| heartbeat.rhythm.tick_ms));
     }
     assert_eq!(relayed, [100, 100, 100, 100, 100, 200, 200]);
 }
@@ -59,7 +60,7 @@ fn another_interval_is_believed_when_two_heartbeats_in_a_row_say_so() {
 #[test]
 fn of_an_rsu_that_sends_rarer_all_that_is_sent_is_relayed_and_its_silence_says_less() {
     let mut t = Talk::settled_behind(A);
-    t.pace = 1;
+    t.rhythm.pace = 1;
     let mut said = Vec::new();
     for _ in 0..8 {
         t.seq = t.seq.next_multiple_of(2) + 1;
@@ -67,9 +68,9 @@ fn of_an_rsu_that_sends_rarer_all_that_is_sent_is_relayed_and_its_silence_says_l
         t.beat(A, 1);
         t.clear();
         t.pass(t.now + 20);
-        said.extend(t.heartbeats().iter().map(|h| (h.order.seq.0 % 2, h.interval_ms, h.pace)));
+        said.extend(t.heartbeats().iter().map(|h| (h.order.seq.0 % 2, h.rhythm)));
     }
-    assert_eq!(said.last(), Some(&(0, 100, 1)));
+    assert_eq!(said.last(), Some(&(0, t.rhythm)));
     assert!(said.len() >= 7, "{said:?}");
     // Two intervals and a fifth, of 200 ms each.
     let last = t.now - 20;

@@ -57,10 +57,10 @@ impl Rsu {
         // We were started with a lower boot count than before, it seems: OBUs would ignore us until
         // they forget what they have heard. If it is heard again we go above it, but not any
         // distance, and once: else it is another RSU with our id, or a forgery.
-        let within = WITNESS_WITHIN.max(self.pace.interval() * 3);
+        let within = WITNESS_WITHIN.max(self.pace.said().interval() * 3);
         let first = self.heard_above.filter(|at| now.since(*at) <= within);
         let first = *self.heard_above.insert(first.unwrap_or(now));
-        let is_borne_out = now.since(first) >= self.pace.interval() / 2;
+        let is_borne_out = now.since(first) >= self.pace.said().interval() / 2;
         let ahead = heartbeat.order.boot.0.saturating_sub(self.order.boot.0);
         if is_borne_out && !self.has_raised && ahead <= BOOT_JUMP_MAX {
             self.has_raised = true;
@@ -109,8 +109,7 @@ impl Rsu {
         // Who asks while there is no LAN behind us hears that there is no way.
         let route = (is_for_us && self.lan_is_up).then(|| AnsweredRoute {
             order: self.order,
-            interval_ms: self.pace.tick_ms(),
-            pace: self.pace.said(),
+            rhythm: self.pace.said(),
             via: NodeId::NONE,
             cost: Cost::ZERO,
             hop_limit: HOP_LIMIT,
@@ -214,7 +213,7 @@ impl Rsu {
 
     /// Within which time an OBU has its next word, from what it says in units of 0.1 s.
     fn within(&self, ds: u16) -> Duration {
-        (Duration::from_millis(100) * u32::from(ds)).min(self.pace.interval() * WITHIN_MAX)
+        (Duration::from_millis(100) * u32::from(ds)).min(self.pace.said().interval() * WITHIN_MAX)
     }
 
     /// If two nodes say that they are this OBU, somebody should know.

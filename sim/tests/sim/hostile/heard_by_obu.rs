@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use node_lib::messages::Cost;
 use node_lib::messages::control::heartbeat::Heartbeat;
 use node_lib::messages::control::probe::{AnsweredRoute, ProbeAnswer};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
+use node_lib::messages::{Cost, Rhythm};
 use node_lib::{Boot, Mac, NodeId, Order, Seq};
 use sim::topology::Graph;
 use sim::{Dice, Link, NodeIndex, Role};
@@ -73,7 +73,7 @@ fn last_order_of_the_same_sender(ears: &mut Ears) -> Vec<Forged> {
 }
 
 fn long_interval(ears: &mut Ears) -> Vec<Forged> {
-    as_rsu(Heartbeat { interval_ms: 10_000, ..next(ears) })
+    as_rsu(Heartbeat { rhythm: Rhythm::each(10_000), ..next(ears) })
 }
 
 fn many_obus(ears: &mut Ears) -> Vec<Forged> {
@@ -147,8 +147,7 @@ fn last_answer(ears: &mut Ears) -> Vec<Forged> {
         rsu: r().into(),
         route: Some(AnsweredRoute {
             order: Order::new(u32::MAX, u32::MAX - 1000 + ears.forged),
-            interval_ms: 10_000,
-            pace: 0,
+            rhythm: Rhythm::each(10_000),
             via: NodeId::NONE,
             cost: Cost::ZERO,
             hop_limit: 15,
@@ -302,8 +301,7 @@ fn false_rsu(ears: &mut Ears) -> Vec<Forged> {
     let answers = probes.into_iter().map(|(from, probe)| {
         let route = AnsweredRoute {
             order,
-            interval_ms: 100,
-            pace: 0,
+            rhythm: Rhythm::each(100),
             via: NodeId::NONE,
             cost: Cost::ZERO,
             hop_limit: 15,
@@ -328,8 +326,7 @@ fn false_rsu(ears: &mut Ears) -> Vec<Forged> {
 const FIRST: Heartbeat = Heartbeat {
     rsu: NodeId::NONE,
     order: Order::new(7, 0),
-    interval_ms: 100,
-    pace: 0,
+    rhythm: Rhythm::each(100),
     hop_limit: 16,
     hops: 0,
     cost: Cost::ZERO,

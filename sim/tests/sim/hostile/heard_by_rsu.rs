@@ -8,7 +8,7 @@ use node_lib::messages::control::announcement::{Announcement, Client, Clients, c
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
 use node_lib::messages::way::{LABELS_MAX, RELAYS_MAX};
-use node_lib::messages::{Cost, Label, Message, PacketType, Way};
+use node_lib::messages::{Cost, Label, Message, PacketType, Rhythm, Way};
 use node_lib::{Boot, Mac, NodeId, Order, Seq, Start};
 use sim::topology::Graph;
 use sim::{Guest, Link, NodeIndex, Role};
@@ -443,8 +443,7 @@ fn heartbeats_of_the_rsus_own_id_do_not_take_its_boot_count_to_the_end() {
     let heartbeat = |boot, seq, hops| Heartbeat {
         rsu: id(RSU),
         order: Order::new(boot, seq),
-        interval_ms: 100,
-        pace: 0,
+        rhythm: Rhythm::each(100),
         obus: 0,
         sender: if hops == 0 { id(RSU) } else { FORGER.into() },
         sender_boot: Boot(boot),
