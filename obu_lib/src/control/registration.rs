@@ -31,7 +31,7 @@ use super::announcements::{Acked, Announcements, Heading};
 use super::context::Context;
 use super::timing;
 use super::towards::{Standing, Towards};
-use telling::{Pending, REPEAT_FIRST, Telling, Word};
+use telling::{Pending, REPEAT_FIRST, Stage, Telling, Why, Word};
 
 /// An RSU that asks for our clients is told them whatever our budget, this often at most: it asks a
 /// hundred OBUs a second and no more, and until it knows them nothing reaches them. Somebody else
@@ -170,7 +170,7 @@ impl Registration {
         self.relayed.remove(&rsu);
         self.attached.via = via;
         if self.is_known_at(rsu) {
-            return self.attached.tell_change(self.order, now + wait);
+            return self.attached.tell(Word::Upstream, Why::Change, self.order, now + wait);
         }
         self.known_at = None;
         self.epoch = self.epoch.saturating_add(1);
@@ -178,7 +178,7 @@ impl Registration {
             self.standby = None;
         }
         let at = now + wait * ANNOUNCE_SLOWER;
-        self.attached.tell(Word::Set(Acked::default()), self.order, at);
+        self.attached.tell(Word::Set(Acked::default()), Why::News, self.order, at);
         self.attached.reply_at = now + context.random.jitter(reply_every, 25);
     }
 
@@ -197,7 +197,7 @@ impl Registration {
     /// Announces the present set until it is acknowledged.
     pub(crate) fn announce(&mut self, now: Timestamp) {
         self.known_at = None;
-        self.attached.tell(Word::Set(Acked::default()), self.order, now);
+        self.attached.tell(Word::Set(Acked::default()), Why::News, self.order, now);
     }
 
     /// An RSU started again: it has forgotten all it was told. Many others have to tell it in this
@@ -218,14 +218,14 @@ impl Registration {
             self.known_at = None;
         }
         if ours {
-            self.attached.tell(all, self.order, at);
+            self.attached.tell(all, Why::News, self.order, at);
         }
         if let Some(standby) = self.standby.as_mut().filter(|standby| standby.rsu == rsu) {
             standby.acknowledged = false;
-            standby.telling.tell(all, self.order, at);
+            standby.telling.tell(all, Why::News, self.order, at);
         }
         if let Some(telling) = self.relayed.get_mut(&rsu) {
-            telling.tell(Word::Upstream, self.order, at);
+            telling.tell(Word::Upstream, Why::News, self.order, at);
             telling.reply_at = at;
         }
     }
@@ -235,14 +235,14 @@ impl Registration {
         self.announce(now);
         if let Some(standby) = &mut self.standby {
             standby.acknowledged = false;
-            standby.telling.tell(Word::Set(Acked::default()), self.order, now);
+            standby.telling.tell(Word::Set(Acked::default()), Why::News, self.order, now);
         }
     }
 
     /// RSUs that others go to through us, and relays on the way there, must know where we are.
     pub(crate) fn tell_relayed(&mut self, now: Timestamp) {
         for telling in self.relayed.values_mut() {
-            telling.tell(Word::Upstream, self.order, now);
+            telling.tell(Word::Upstream, Why::News, self.order, now);
             telling.reply_at = now;
         }
     }
@@ -278,7 +278,7 @@ impl Registration {
     pub(crate) fn remind(&mut self, now: Timestamp, rsu: NodeId, is_ours: bool) {
         let Some(telling) = self.told(rsu, is_ours) else { return };
         match &mut telling.pending {
-            Some(pending) if pending.is_mentioned => telling.reply_at = now,
+            Some(pending) if pending.is_mentioned() => telling.reply_at = now,
             Some(pending) if pending.is_slow => pending.next = pending.next.min(now + REPEAT_MAX),
             _ => {}
         }
@@ -287,7 +287,7 @@ impl Registration {
     /// This RSU's answer to somebody behind us came through our upstream: it knows that one.
     pub(crate) fn note_passing_ack(&mut self, rsu: NodeId, is_ours: bool) {
         if let Some(telling) = self.told(rsu, is_ours) {
-            telling.pending.take_if(|pending| pending.is_mentioned);
+            telling.pending.take_if(|pending| pending.is_mentioned());
         }
     }
 
@@ -298,7 +298,7 @@ impl Registration {
         }
         self.standby = rsu.map(|rsu| {
             let mut telling = Telling::new(now);
-            telling.tell(Word::Set(Acked::default()), self.order, now);
+            telling.tell(Word::Set(Acked::default()), Why::News, self.order, now);
             self.relayed.remove(&rsu);
             Standby { rsu, telling, acknowledged: false }
         });
@@ -344,7 +344,7 @@ impl Registration {
         if now >= telling.reply_at && telling.pending.is_none() && is_attached && towards.is_used {
             telling.replies += 1;
             if telling.replies > REPLIES_UNACKNOWLEDGED {
-                telling.tell_check(last, now);
+                telling.tell(Word::Upstream, Why::Check, last, now);
             }
         }
         let is_mentioned = self.tell_if_due(context, now, towards, reply_every, out);
@@ -356,7 +356,7 @@ impl Registration {
             telling.reply_at = now + next;
             // A reply straight after the first word would say nothing new.
             let is_first = towards.standing != Standing::Attached
-                && telling.pending.as_ref().is_some_and(|pending| !pending.is_mentioned);
+                && telling.pending.as_ref().is_some_and(|pending| !pending.is_mentioned());
             if !is_first {
                 self.reply(context, now, towards, reply_every, Flags::default(), out);
             }
@@ -378,27 +378,27 @@ impl Registration {
         let is_slow = context.may_defer(now) && !towards.is_used;
         let telling = self.telling(now, &towards);
         let is_due = |pending: &&mut Pending| {
-            now >= pending.next || (pending.is_mentioned || pending.is_slow) && towards.is_used
+            now >= pending.next || (pending.is_mentioned() || pending.is_slow) && towards.is_used
         };
         let Some(pending) = telling.pending.as_mut().filter(is_due) else {
             return false;
         };
-        let may_mention = pending.is_change || towards.standing == Standing::Relay;
+        let may_mention = pending.why == Why::Change || towards.standing == Standing::Relay;
         if may_mention && pending.attempts == 0 && !towards.is_used {
             // On a radio that fades an idle vehicle may change its upstream every other second. It
             // mentions it in a reply: now at its own RSU, and in the next at others.
-            if is_attached && !pending.is_mentioned {
+            let was = std::mem::replace(&mut pending.stage, Stage::Mentioned);
+            if is_attached && was != Stage::Mentioned {
                 telling.reply_at = now;
             }
             pending.next = now + reply_every;
-            return !std::mem::replace(&mut pending.is_mentioned, true);
+            return was != Stage::Mentioned;
         }
         // It matters now, and is repeated as any other word.
-        pending.is_mentioned = false;
         if pending.attempts >= ATTEMPTS_MAX && !is_standby {
             telling.pending = None;
-        } else if std::mem::take(&mut pending.is_asked_for) || context.announcing.take(now) {
-            pending.is_put_off = false;
+        } else if pending.stage == Stage::AskedFor || context.announcing.take(now) {
+            pending.stage = Stage::Said;
             pending.attempts += 1;
             // In a crowd the answer takes longer, and another word would make it take longer still.
             let wait = if is_slow { pending.wait * REPEAT_SLOWER } else { pending.wait };
@@ -422,7 +422,7 @@ impl Registration {
                 }
             }
         } else {
-            pending.is_put_off = true;
+            pending.stage = Stage::PutOff;
             pending.next = context.announcing.next_at().max(now + REPEAT_FIRST);
             if pending.attempts == 0 && (is_attached || towards.is_used) {
                 pending.attempts = 1;
@@ -485,7 +485,7 @@ impl Registration {
             AckStatus::Accepted | AckStatus::Known if self.is_answered_by(ack) => {
                 let is_set =
                     matches!(self.attached.pending, Some(Pending { word: Word::Set(_), .. }));
-                let is_check = self.attached.pending.as_ref().is_some_and(|p| p.is_check);
+                let is_check = self.attached.pending.as_ref().is_some_and(|p| p.why == Why::Check);
                 let attempts = self.attached.note_ack(&self.announcements, ack);
                 let Some(attempts) = attempts else { return false };
                 if is_check {
@@ -522,7 +522,7 @@ impl Registration {
         if let Some(telling) = self.relayed.get_mut(&ack.rsu) {
             if ack.status == AckStatus::SendAll {
                 // It wants to know whether we are still there.
-                telling.tell(Word::Upstream, self.order, now);
+                telling.tell(Word::Upstream, Why::News, self.order, now);
             } else if is_present {
                 telling.note_ack(&self.announcements, ack);
             }
@@ -539,7 +539,7 @@ impl Registration {
             }
             AckStatus::SendAll => {
                 standby.acknowledged = false;
-                standby.telling.tell(Word::Set(Acked::default()), self.order, now);
+                standby.telling.tell(Word::Set(Acked::default()), Why::News, self.order, now);
             }
             _ => {}
         }
@@ -571,7 +571,7 @@ impl Registration {
         self.epoch = known.saturating_add(1);
         self.announce_to_all(now);
         if let Some(telling) = self.relayed.get_mut(&ack.rsu) {
-            telling.tell(Word::Upstream, self.order, now);
+            telling.tell(Word::Upstream, Why::News, self.order, now);
         }
     }
 

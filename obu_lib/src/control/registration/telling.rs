@@ -20,28 +20,52 @@ pub(super) enum Word {
     Set(Acked),
 }
 
+/// Why a word is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// The RSU may know nothing of us.
+    News,
+    /// The RSU knows where we were before: as long as nothing goes this way, the word may be
+    /// mentioned only.
+    Change,
+    /// It is no news: only whether it is answered counts.
+    Check,
+}
+
+/// How far a word has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It waits for its turn.
+    Unsaid,
+    /// It was mentioned, and waits until it matters.
+    Mentioned,
+    /// There was no budget for it.
+    PutOff,
+    /// The RSU asked for it, and takes it out of a budget of its own.
+    AskedFor,
+    /// It was said, and is repeated.
+    Said,
+}
+
 /// A word not acknowledged yet.
 #[derive(Clone, Debug)]
 pub(super) struct Pending {
     pub(super) word: Word,
+    pub(super) why: Why,
+    pub(super) stage: Stage,
     /// An answer to an older word of ours says nothing.
     pub(super) since: Seq,
     pub(super) attempts: u32,
     pub(super) next: Timestamp,
     pub(super) wait: Duration,
-    /// The RSU knows where we were before: as long as nothing goes this way, the word may be
-    /// mentioned only.
-    pub(super) is_change: bool,
-    /// It was mentioned, and waits until it matters.
-    pub(super) is_mentioned: bool,
-    /// It was said, and is repeated slowly until it matters.
+    /// It is repeated slowly until it matters.
     pub(super) is_slow: bool,
-    /// It is no news: only whether it is answered counts.
-    pub(super) is_check: bool,
-    /// There was no budget for it.
-    pub(super) is_put_off: bool,
-    /// The RSU asked for it, and takes it out of a budget of its own.
-    pub(super) is_asked_for: bool,
+}
+
+impl Pending {
+    pub(super) fn is_mentioned(&self) -> bool {
+        self.stage == Stage::Mentioned
+    }
 }
 
 /// What one RSU has been told.
@@ -60,48 +84,29 @@ impl Telling {
         Self { via: NodeId::NONE, pending: None, reply_at: now, replies: 0 }
     }
 
-    pub(super) fn tell(&mut self, word: Word, last: Order, at: Timestamp) {
+    pub(super) fn tell(&mut self, word: Word, why: Why, last: Order, at: Timestamp) {
         self.replies = 0;
         self.pending = Some(Pending {
             word,
+            why,
+            stage: Stage::Unsaid,
             since: last.next().seq,
             attempts: 0,
             next: at,
             wait: REPEAT_FIRST,
-            is_change: false,
-            is_mentioned: false,
             is_slow: false,
-            is_check: false,
-            is_put_off: false,
-            is_asked_for: false,
         });
     }
 
     /// The RSU asks for all clients. What is on its way already is not said once more.
     pub(super) fn note_asked(&mut self, now: Timestamp) -> bool {
         let Some(pending) = &mut self.pending else { return false };
-        let is_unsaid = pending.is_put_off || pending.attempts == 0;
+        let is_unsaid = pending.stage == Stage::PutOff || pending.attempts == 0;
         if is_unsaid {
-            pending.is_asked_for = true;
+            pending.stage = Stage::AskedFor;
             pending.next = now;
         }
         is_unsaid
-    }
-
-    /// The RSU knows another upstream of ours.
-    pub(super) fn tell_change(&mut self, last: Order, at: Timestamp) {
-        self.tell(Word::Upstream, last, at);
-        if let Some(pending) = &mut self.pending {
-            pending.is_change = true;
-        }
-    }
-
-    /// Our upstream is no news: only whether the RSU answers counts.
-    pub(super) fn tell_check(&mut self, last: Order, at: Timestamp) {
-        self.tell(Word::Upstream, last, at);
-        if let Some(pending) = &mut self.pending {
-            pending.is_check = true;
-        }
     }
 
     /// Our upstream is another one now: whatever is under way says the old one.
@@ -113,10 +118,12 @@ impl Telling {
         let is_known = before != NodeId::NONE;
         match &self.pending {
             Some(Pending { word: Word::Set(_), .. }) => {
-                self.tell(Word::Set(Acked::default()), last, at);
+                self.tell(Word::Set(Acked::default()), Why::News, last, at);
             }
-            None | Some(Pending { is_change: true, .. }) if is_known => self.tell_change(last, at),
-            _ => self.tell(Word::Upstream, last, at),
+            None | Some(Pending { why: Why::Change, .. }) if is_known => {
+                self.tell(Word::Upstream, Why::Change, last, at);
+            }
+            _ => self.tell(Word::Upstream, Why::News, last, at),
         }
     }
 
@@ -126,12 +133,12 @@ impl Telling {
         if let Some(pending) = &mut self.pending {
             pending.since = last.next().seq;
             pending.next = at;
-            if pending.is_mentioned {
+            if pending.is_mentioned() {
                 self.reply_at = at;
             }
             return;
         }
-        self.tell_check(last, at);
+        self.tell(Word::Upstream, Why::Check, last, at);
     }
 
     /// The RSU answers: the attempts it took, once all is known that it was to know.
