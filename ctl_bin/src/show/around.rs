@@ -241,6 +241,8 @@ pub(super) fn radio(names: &Names, view: &View) -> String {
         ("obus", known(air.and_then(|air| air.obus))),
         ("heartbeats_per_s", decimals(air.and_then(|air| air.heartbeats_per_s), 0)),
         ("is_full", known(air.and_then(|air| air.is_full))),
+        ("interval_ms", known(air.and_then(|air| air.interval_ms))),
+        ("busy_percent", known(air.and_then(|air| air.busy_percent))),
         ("frames_wait", view.is_radio_full.to_string()),
         ("rx_frames", count("rx_frames")),
         ("tx_frames", count("tx_frames")),

@@ -135,6 +135,11 @@ pub struct RadioState {
     pub heartbeats_per_s: Option<f64>,
     /// It is so full of them that relays hold back.
     pub is_full: Option<bool>,
+    /// An RSU sends one each so many ms: rarer than it was told to where it has many OBUs for that,
+    /// or its channel is full. An OBU says it of each RSU: [`KnownRoute::interval_ms`].
+    pub interval_ms: Option<u64>,
+    /// So many per cent of the time its channel was busy lately, as an RSU's radio tells.
+    pub busy_percent: Option<u8>,
 }
 
 /// Where an OBU is attached.

@@ -1,7 +1,7 @@
 //! What an RSU says of itself to those who look inside.
 
 use node_lib::Timestamp;
-use node_lib::control::node::{Interface, Node};
+use node_lib::control::node::{Interface, LinkEvent, Node};
 
 use crate::talk::{A, CAMERA, Talk};
 
@@ -54,4 +54,21 @@ fn an_rsu_says_how_full_the_air_is_of_heartbeats() {
     // Its own.
     assert!(air.heartbeats_per_s.is_some_and(|n| (8.0..=12.0).contains(&n)), "{air:?}");
     assert_eq!(air.is_full, Some(false));
+}
+
+#[test]
+fn an_rsu_says_how_busy_its_channel_is_and_how_rarely_it_sends_for_that() {
+    let mut t = Talk::new();
+    let says = |t: &mut Talk| {
+        let air = t.rsu.snapshot(t.at()).air.unwrap();
+        (air.interval_ms, air.busy_percent)
+    };
+    t.pass(500);
+    assert_eq!(says(&mut t), (Some(100), None), "its radio does not tell");
+    for _ in 0..3 {
+        let now = t.at();
+        t.rsu.handle_link(now, LinkEvent::ChannelBusy(80), &mut t.out);
+        t.pass(1000);
+    }
+    assert_eq!(says(&mut t), (Some(200), Some(80)));
 }

@@ -2,6 +2,7 @@
 //! went: [`Direction`].
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
@@ -52,7 +53,7 @@ impl From<Direction> for &'static str {
 
 /// Delays of many frames, each to three digits: however many frames, there are some thousand
 /// different ones at most. Written as their [`Spread`] in milliseconds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Delays {
     /// Frames by delay, in microseconds.
     frames: BTreeMap<u64, u64>,
@@ -83,6 +84,13 @@ impl Delays {
             let place = self.frames.values().position(reaches)?;
             self.frames.keys().nth(place).map(|micros| *micros as f64 / 1e3)
         })
+    }
+}
+
+/// What a failed test prints of them.
+impl fmt::Debug for Delays {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.spread().fmt(f)
     }
 }
 

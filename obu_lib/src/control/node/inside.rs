@@ -26,6 +26,8 @@ impl Obu {
             obus: Some(context.obus),
             heartbeats_per_s: Some(context.load.per_second()),
             is_full: Some(context.load.is_full()),
+            interval_ms: None,
+            busy_percent: None,
         });
         snapshot.position = context.positions.own(now);
         snapshot.is_leaving = context.is_leaving;

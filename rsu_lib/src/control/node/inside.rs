@@ -25,6 +25,8 @@ impl Rsu {
             obus: u16::try_from(self.obus.attached()).ok(),
             heartbeats_per_s: Some(load.per_second()),
             is_full: Some(load.is_full()),
+            interval_ms: Some(snapshot::span_ms(self.pace.said().interval())),
+            busy_percent: self.pace.busy(now),
         });
         snapshot.position = self.positions.own(now);
         snapshot.is_leaving = self.is_leaving;
