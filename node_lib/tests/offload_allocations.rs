@@ -25,7 +25,7 @@ fn frames() -> Vec<Vec<u8>> {
             .ipv6([flow; 16], [9; 16], 64)
             .tcp(1000, 2000, i / 4 * 1400, 500)
             .ack(1)
-            .write(&mut frame, &[i as u8; 1400])
+            .write_to_vec(&mut frame, &[i as u8; 1400])
             .unwrap();
         frames.push(frame);
     }
@@ -33,7 +33,7 @@ fn frames() -> Vec<Vec<u8>> {
     PacketBuilder::ethernet2([2; 6], [4; 6])
         .ipv4([1; 4], [2; 4], 64)
         .udp(1, 2)
-        .write(&mut datagram, b"datagram")
+        .write_to_vec(&mut datagram, b"datagram")
         .unwrap();
     frames.push(datagram);
     frames

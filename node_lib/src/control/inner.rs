@@ -1,5 +1,7 @@
 //! What a bridge must know of the frame inside: [`Inner`].
 
+use std::net::IpAddr;
+
 use crate::mac::Mac;
 use crate::messages::ethernet::{Header, Tag, carried};
 
@@ -32,6 +34,15 @@ impl Inner {
         }
         let vlan = carried.tag.map_or(0, Tag::vlan);
         Some(Self { destination, source, vlan, ethertype: carried.ethertype })
+    }
+}
+
+/// The address is that of one host: not of this network, nobody or oneself, a group, all, or
+/// reserved (RFC 1122 §3.2.1.3, RFC 4291 §2.5).
+pub fn is_one_host(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => !matches!(v4.octets(), [0 | 127 | 224.., ..]),
+        IpAddr::V6(v6) => !(v6.is_unspecified() || v6.is_loopback() || v6.is_multicast()),
     }
 }
 

@@ -16,25 +16,16 @@
 //!
 //! A SYN without the option asks for just these. A smaller value is never raised.
 
+use etherparse::tcp_option::{
+    KIND_END, KIND_MAXIMUM_SEGMENT_SIZE, KIND_NOOP, LEN_MAXIMUM_SEGMENT_SIZE,
+};
+use etherparse::{Ipv4Header, Ipv6Header, TcpHeader};
+
+use crate::control::path_mtu::least;
 use crate::offload::Sum;
 use crate::offload::headers::{
-    Headers, SYN, TCP, TCP_CHECK, TCP_FLAGS, TCP_LEN_MIN, Version, array_at, put, u8_at, u16_at,
+    Headers, SYN, TCP, TCP_CHECK, TCP_FLAGS, Version, array_at, put, u8_at,
 };
-
-/// Headers of IPv4 and TCP without options.
-const HEADERS_V4: usize = 40;
-/// Headers of IPv6 and TCP without options.
-const HEADERS_V6: usize = 60;
-/// MSS without the option: IP packets of 576 and 1280 bytes.
-const DEFAULT_V4: u16 = 536;
-const DEFAULT_V6: u16 = 1220;
-
-/// Option kinds (IANA, TCP Parameters).
-const END: u8 = 0;
-const NO_OPERATION: u8 = 1;
-const MSS: u8 = 2;
-/// Bytes of the MSS option.
-const MSS_LEN: u8 = 4;
 
 /// What is to be changed in a SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,15 +52,16 @@ impl Clamp {
 
     #[cold]
     fn of_syn(frame: &[u8], headers: &Headers, packet_max: usize) -> Option<Self> {
-        let (overhead, least) = match headers.version {
-            Version::V4 => (HEADERS_V4, DEFAULT_V4),
-            Version::V6 => (HEADERS_V6, DEFAULT_V6),
+        let ip_header = match headers.version {
+            Version::V4 => Ipv4Header::MIN_LEN,
+            Version::V6 => Ipv6Header::LEN,
         };
-        let fits = u16::try_from(packet_max.saturating_sub(overhead)).unwrap_or(u16::MAX);
-        let most = fits.max(least);
-        let payload = headers.tcp_payload(frame).ok()?;
-        let mss_at = find_mss(frame, headers.transport + TCP_LEN_MIN, payload)?;
-        let asked = u16_at(frame, mss_at).ok()?;
+        let most = packet_max.max(least(headers.version)) - ip_header - TcpHeader::MIN_LEN;
+        let most = u16::try_from(most).unwrap_or(u16::MAX);
+        let options_at = headers.transport + TcpHeader::MIN_LEN;
+        let options = frame.get(options_at..headers.tcp_payload(frame).ok()?)?;
+        let (at, asked) = find_mss(options)?;
+        let mss_at = options_at + at;
         if asked <= most {
             return None;
         }
@@ -92,27 +84,22 @@ impl Clamp {
     }
 }
 
-/// Where the value of the MSS option stands among the options.
-fn find_mss(frame: &[u8], mut at: usize, end: usize) -> Option<usize> {
-    while at < end {
-        let kind = u8_at(frame, at).ok()?;
-        match kind {
-            END => return None,
-            NO_OPERATION => at += 1,
-            _ => {
-                let len = u8_at(frame, at + 1).ok()?;
-                let next = at + usize::from(len);
-                if len < 2 || next > end {
-                    return None;
-                }
-                if kind == MSS {
-                    return (len == MSS_LEN).then_some(at + 2);
-                }
-                at = next;
+/// Where the value of the MSS option stands among the options, and the value. Not with the
+/// iterator of `etherparse`, which ends at the first kind it does not know, such as a signature
+/// (RFC 2385) that hosts write in front.
+fn find_mss(options: &[u8]) -> Option<(usize, u16)> {
+    let mut rest = options;
+    loop {
+        rest = match *rest {
+            [KIND_MAXIMUM_SEGMENT_SIZE, LEN_MAXIMUM_SEGMENT_SIZE, high, low, ..] => {
+                return Some((options.len() - rest.len() + 2, u16::from_be_bytes([high, low])));
             }
-        }
+            [KIND_NOOP, ref rest @ ..] => rest,
+            [KIND_END | KIND_MAXIMUM_SEGMENT_SIZE, ..] => return None,
+            [_, len @ 2..=u8::MAX, ..] => rest.get(usize::from(len)..)?,
+            _ => return None,
+        };
     }
-    None
 }
 
 /// A number in what a checksum covers gets another value.
@@ -132,6 +119,7 @@ impl Change {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::offload::headers::u16_at;
 
     /// A client's SYN over IPv4 that asks for segments of 1460 bytes, and where it does.
     pub(crate) fn syn() -> (Vec<u8>, usize) {
@@ -247,6 +235,14 @@ pub(crate) mod tests {
         assert_eq!(clamped(&frame, 14 + 20 + 20 + 3), 1420);
         let frame = v6(&[], &[], SYN, &ODD_OPTIONS, b"fast open");
         assert_eq!(clamped(&frame, 14 + 40 + 20 + 3), 1400);
+    }
+
+    #[test]
+    fn options_nobody_has_heard_of_may_stand_in_front() {
+        let signature = [19, 18, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
+        let options = [&signature[..], &[2, 4, 0x05, 0xb4, 0xfd, 2]].concat();
+        let frame = v4(&[], &[], SYN, &options, &[]);
+        assert_eq!(clamped(&frame, 14 + 20 + 20 + 18 + 2), 1420);
     }
 
     #[test]

@@ -170,7 +170,7 @@ impl Radio {
             return false;
         };
         counters.too_big_told += 1;
-        out.tap(|flat| answer.emit(frame, flat));
+        out.tap(|flat| answer.emit(flat));
         true
     }
 

@@ -156,7 +156,7 @@ impl Flow {
             _ => eth.double_vlan(vlan(7), vlan(self.number)).ip(ip),
         };
         let mut frame = Vec::new();
-        ip.tcp_header(tcp).write(&mut frame, &segment.payload).unwrap();
+        ip.tcp_header(tcp).write_to_vec(&mut frame, &segment.payload).unwrap();
         frame
     }
 
@@ -170,7 +170,7 @@ impl Flow {
             _ => eth.double_vlan(vlan(7), vlan(self.number)).ip(ip),
         };
         let mut frame = Vec::new();
-        ip.udp(5000, u16::from(self.number)).write(&mut frame, payload).unwrap();
+        ip.udp(5000, u16::from(self.number)).write_to_vec(&mut frame, payload).unwrap();
         frame
     }
 

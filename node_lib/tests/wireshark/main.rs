@@ -454,7 +454,7 @@ fn frames_in_datagrams_are_found() {
         .ipv4([192, 0, 2, 1], [239, 118, 122, 98], 1)
         .udp(40_000, node_lib::device::udp::PORT_DEFAULT);
     let mut datagram = Vec::new();
-    builder.write(&mut datagram, &frame).unwrap();
+    builder.write_to_vec(&mut datagram, &frame).unwrap();
     let layers = layers(&captured([datagram]), &[]);
     assert_eq!(fields(messages(&layers[0])[0])["v2x.hello"][0].text, "4242");
 }
