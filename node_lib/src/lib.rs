@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`messages`] | every frame on the radio: one documented format per file |
 //! | [`control`] | the [`control::node::Node`] seam and the parts both control planes are made of |
+//! | [`address_announcement`] | how a host says, unasked, which address it has |
 //! | [`buffer_pool`] | thread-local buffers of 256, 512 and 1500 bytes |
 //! | [`offload`] | super-frames of a TAP with segmentation offload, split and joined |
 //! | [`mac`], [`order`], [`time`] | addresses and ids; which message is newer; time as a number |
@@ -15,6 +16,7 @@
 //! A node is a state machine: time, randomness and frames go in, replies come out in order. It
 //! never reads a clock or a socket, so the daemon, the simulator and a test run the same code.
 
+pub mod address_announcement;
 pub mod buffer_pool;
 pub mod control;
 #[cfg(feature = "io")]

@@ -4,12 +4,12 @@
 pub(crate) mod snooping;
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use node_lib::messages::control::announcement::Client;
 
 use super::clients::CLIENTS_MAX;
-use snooping::{Address, Said};
+use snooping::Said;
 
 /// Addresses of one client: at most one of IPv4 and two of IPv6, one for the link and one beyond
 /// it.
@@ -38,8 +38,8 @@ impl AddressBook {
         let known = self.by_client.entry(client).or_default();
         known.is_router = said.is_router.unwrap_or(known.is_router);
         match said.address {
-            Address::V4(address) => fill(&mut known.v4, address, said.is_stated),
-            Address::V6(address) => {
+            IpAddr::V4(address) => fill(&mut known.v4, address, said.is_stated),
+            IpAddr::V6(address) => {
                 let [link, beyond] = &mut known.v6;
                 let slot = if address.is_unicast_link_local() { link } else { beyond };
                 fill(slot, address, said.is_stated);
@@ -74,13 +74,13 @@ mod tests {
     }
 
     fn v4(last: u8, is_stated: bool) -> Said {
-        let address = Address::V4(Ipv4Addr::new(10, 0, 0, last));
-        Said { address, is_stated, is_router: None }
+        let address = Ipv4Addr::new(10, 0, 0, last).into();
+        Said { address, is_stated, is_unasked: false, is_router: None }
     }
 
     fn v6(first: u16, last: u16) -> Said {
-        let address = Address::V6(Ipv6Addr::new(first, 0, 0, 0, 0, 0, 0, last));
-        Said { address, is_stated: true, is_router: None }
+        let address = Ipv6Addr::new(first, 0, 0, 0, 0, 0, 0, last).into();
+        Said { address, is_stated: true, is_unasked: false, is_router: None }
     }
 
     #[test]

@@ -18,10 +18,9 @@ use node_lib::messages::fragment::Fragment;
 use node_lib::{Mac, NodeId, Timestamp};
 
 use super::about::About;
-use super::addresses::snooping::{payload, said};
+use super::addresses::snooping::{Said, may_state, payload, said};
 use super::clients::{CLIENTS_MAX, Port};
 use super::departed::LATE_FOR;
-use super::lan_announce::{arp, nd};
 use super::node::{FLOODS_BURST, GROUP_UNIT, Rsu};
 use super::obus::tree::{Edge, WayDown};
 
@@ -208,9 +207,9 @@ impl Rsu {
         }
         let source = client(inner.vlan, inner.source);
         let payload = payload(frame);
-        if (arp::is_announcement(inner, payload) || nd::is_unsolicited(inner, payload))
-            && let Some(said) = said(inner, payload)
-            && !self.repeats.is_new(now, source, said.address)
+        if may_state(inner, payload)
+            && let Some(Said { address, is_unasked: true, .. }) = said(inner, payload)
+            && !self.repeats.is_new(now, source, address)
         {
             self.counters.drop_duplicate += 1;
             return;

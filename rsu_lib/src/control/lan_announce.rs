@@ -7,22 +7,21 @@
 //! who look at addresses: routers, switches that answer ARP for others, and vehicles behind other
 //! RSUs.
 
-pub(crate) mod arp;
-pub(crate) mod nd;
 pub(crate) mod rarp;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
+use node_lib::Timestamp;
+use node_lib::address_announcement::AddressAnnouncement;
 use node_lib::control::deadline::Deadline;
 use node_lib::control::node::Replies;
 use node_lib::control::token_bucket::TokenBucket;
-use node_lib::messages::MIN_FRAME_LEN;
 use node_lib::messages::control::announcement::Client;
-use node_lib::messages::ethernet::{Header, Tag};
-use node_lib::{Mac, Timestamp};
+use node_lib::messages::ethernet::Tag;
 
-use super::addresses::AddressBook;
+use super::addresses::{AddressBook, Addresses};
 use super::clients::CLIENTS_MAX;
 use rarp::Whereabouts;
 
@@ -151,33 +150,23 @@ impl WiredAnnouncements {
 }
 
 fn name(client: Client, whereabouts: Whereabouts, addresses: &AddressBook, out: &mut Replies) {
-    out.tap(|flat| rarp::write(client, whereabouts, flat));
-    let known = addresses.of(client);
-    if let Some(address) = known.v4 {
-        out.tap(|flat| arp::write(client, address, flat));
+    let (mac, tag) = (client.mac, (client.vlan != 0).then_some(Tag(client.vlan)));
+    out.tap(|flat| rarp::write(mac, tag, whereabouts, flat));
+    let Addresses { v4, v6, is_router } = addresses.of(client);
+    let v6 = v6.into_iter().flatten().map(IpAddr::V6);
+    for address in v4.map(IpAddr::V4).into_iter().chain(v6) {
+        let announcement = AddressAnnouncement { mac, tag, address, is_router };
+        out.tap(|flat| announcement.emit(flat));
     }
-    for address in known.v6.into_iter().flatten() {
-        out.tap(|flat| nd::write(client, address, known.is_router, flat));
-    }
-}
-
-/// Writes the Ethernet header of a frame of `client`, with its VLAN tag if it has one.
-fn header(to: Mac, client: Client, ethertype: u16, frame: &mut Vec<u8>) {
-    let tag = (client.vlan != 0).then_some(Tag(client.vlan));
-    Header { to, from: client.mac, ethertype }.emit_with(tag, frame);
-}
-
-fn pad(frame: &mut Vec<u8>) {
-    frame.resize(frame.len().max(MIN_FRAME_LEN), 0);
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::super::addresses::snooping::{Address, Said};
+    use super::super::addresses::snooping::Said;
     use super::*;
     use node_lib::control::inner::Inner;
     use node_lib::control::node::ReplyType;
-    use node_lib::{Boot, NodeId};
+    use node_lib::{Boot, Mac, NodeId};
 
     const WHEREABOUTS: Whereabouts =
         Whereabouts { obu: NodeId([2, 0, 0, 0, 0, 9]), boot: Boot(1), epoch: 1 };
@@ -231,9 +220,12 @@ pub(crate) mod tests {
     fn addresses_that_are_known_are_named_as_well() {
         let mut wired = WiredAnnouncements::default();
         let mut book = AddressBook::default();
-        let v6 = |first: u16| Address::V6([first, 0, 0, 0, 0, 0, 0, 1].into());
-        for address in [Address::V4([10, 0, 0, 1].into()), v6(0xfe80), v6(0x2001)] {
-            book.note(client(1, 7), Said { address, is_stated: true, is_router: None });
+        let v6 = |first: u16| IpAddr::V6([first, 0, 0, 0, 0, 0, 0, 1].into());
+        for address in [IpAddr::V4([10, 0, 0, 1].into()), v6(0xfe80), v6(0x2001)] {
+            book.note(
+                client(1, 7),
+                Said { address, is_stated: true, is_unasked: false, is_router: None },
+            );
         }
         assert!(wired.add(Timestamp::ZERO, client(1, 7)));
         for ms in [0, 150, 300] {

@@ -2,12 +2,11 @@
 //! Vehicles need to hear them once.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use node_lib::Timestamp;
 use node_lib::messages::control::announcement::Client;
-
-use super::addresses::snooping::Address;
 
 /// Rounds are closer together than this; what a host announces by itself again is not (RFC 5227
 /// §1.1: 2 s).
@@ -19,13 +18,13 @@ const REMEMBERED_MAX: usize = 512;
 /// Announcements passed on lately.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Repeats {
-    passed: VecDeque<(Timestamp, Client, Address)>,
+    passed: VecDeque<(Timestamp, Client, IpAddr)>,
 }
 
 impl Repeats {
     /// Notes that `client` announces `address`; `false` if that was passed on a moment ago, and
     /// nobody else has announced it since.
-    pub(crate) fn is_new(&mut self, now: Timestamp, client: Client, address: Address) -> bool {
+    pub(crate) fn is_new(&mut self, now: Timestamp, client: Client, address: IpAddr) -> bool {
         while self.passed.front().is_some_and(|(at, ..)| now.since(*at) >= SAME_WITHIN) {
             self.passed.pop_front();
         }
@@ -49,7 +48,7 @@ mod tests {
 
     fn is_new(repeats: &mut Repeats, ms: u64, address: u32) -> bool {
         let client = Client { vlan: 0, mac: Mac([2; 6]) };
-        repeats.is_new(Timestamp::from_millis(ms), client, Address::V4(address.into()))
+        repeats.is_new(Timestamp::from_millis(ms), client, IpAddr::V4(address.into()))
     }
 
     #[test]
@@ -65,7 +64,7 @@ mod tests {
         let mut repeats = Repeats::default();
         let mut of = |ms, vlan, mac| {
             let client = Client { vlan, mac: Mac([2, 0, 0, 0, 0, mac]) };
-            repeats.is_new(Timestamp::from_millis(ms), client, Address::V4(7.into()))
+            repeats.is_new(Timestamp::from_millis(ms), client, IpAddr::V4(7.into()))
         };
         assert!(of(0, 0, 1) && of(300, 0, 2), "two servers, one of which takes over");
         assert!(!of(450, 0, 2), "its second round");

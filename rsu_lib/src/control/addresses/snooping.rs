@@ -4,19 +4,17 @@
 //! client, when the client is a router. But a router takes one off the hop limit. So a limit that
 //! systems start with (64, 128, 255) shows that the packet comes from the client itself.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
-use node_lib::control::inner::Inner;
+use etherparse::icmpv6::Icmpv6PayloadSlice::{
+    NeighborAdvertisement, NeighborSolicitation, RouterAdvertisement, RouterSolicitation,
+};
+use etherparse::icmpv6::NdpOptionSlice::TargetLinkLayerAddress;
+use etherparse::icmpv6::NeighborAdvertisementHeader;
+use etherparse::{ArpOperation, ArpPacket, Icmpv6Slice, Ipv4HeaderSlice, Ipv6Slice, ip_number};
+use node_lib::address_announcement::ALL_NODES_MAC;
+use node_lib::control::inner::{Inner, is_one_host};
 use node_lib::messages::ethernet::{ARP, IPV4, IPV6, carried_by};
-
-/// Next header of ICMPv6.
-pub(crate) const ICMPV6: u8 = 58;
-
-const ROUTER_SOLICITATION: u8 = 133;
-const ROUTER_ADVERTISEMENT: u8 = 134;
-const NEIGHBOUR_SOLICITATION: u8 = 135;
-/// Type of neighbour advertisements.
-pub(crate) const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
 
 /// Hop limits that systems start with.
 const INITIAL: [u8; 3] = [64, 128, 255];
@@ -24,18 +22,13 @@ const INITIAL: [u8; 3] = [64, 128, 255];
 /// What the frame's sender says, or lets be concluded, about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Said {
-    pub(crate) address: Address,
+    pub(crate) address: IpAddr,
     /// Stated by ARP or neighbour discovery, and not just the source of a packet.
     pub(crate) is_stated: bool,
+    /// Said to all, and no answer: an [announcement](node_lib::address_announcement).
+    pub(crate) is_unasked: bool,
     /// Whether the client is a router, if it says so.
     pub(crate) is_router: Option<bool>,
-}
-
-/// An address of a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Address {
-    V4(Ipv4Addr),
-    V6(Ipv6Addr),
 }
 
 /// What follows the Ethernet header, tag included. The frame has been read as [`Inner`].
@@ -49,94 +42,73 @@ pub(crate) fn payload(frame: &[u8]) -> &[u8] {
 pub(crate) fn may_state(inner: Inner, payload: &[u8]) -> bool {
     match inner.ethertype {
         ARP => true,
-        IPV6 => payload.get(6..8) == Some(&[ICMPV6, 255]),
+        IPV6 => payload.get(6..8) == Some(&[ip_number::IPV6_ICMP.0, 255]),
         _ => false,
     }
 }
 
 /// What the frame says about its sender.
 pub(crate) fn said(inner: Inner, payload: &[u8]) -> Option<Said> {
-    match inner.ethertype {
-        ARP => by_arp(inner, payload),
-        IPV4 => by_ipv4(payload),
-        IPV6 if may_state(inner, payload) => by_discovery(inner, payload),
-        IPV6 => by_ipv6(payload),
-        _ => None,
-    }
+    let said = match inner.ethertype {
+        ARP => by_arp(inner, payload)?,
+        IPV4 => {
+            let header = Ipv4HeaderSlice::from_slice(payload).ok()?;
+            concluded(header.source_addr(), header.ttl())?
+        }
+        IPV6 => by_ipv6(inner, payload)?,
+        _ => return None,
+    };
+    is_one_host(said.address).then_some(said)
+}
+
+fn stated(address: impl Into<IpAddr>) -> Said {
+    Said { address: address.into(), is_stated: true, is_unasked: false, is_router: None }
+}
+
+fn concluded(source: impl Into<IpAddr>, hop_limit: u8) -> Option<Said> {
+    INITIAL.contains(&hop_limit).then(|| Said { is_stated: false, ..stated(source) })
 }
 
 fn by_arp(inner: Inner, payload: &[u8]) -> Option<Said> {
-    // Ethernet, IPv4, the lengths of their addresses; a request or a reply.
-    let (&[0, 1, 8, 0, 6, 4, 0, 1 | 2], rest) = payload.split_first_chunk()? else { return None };
-    let (mac, rest) = rest.split_first_chunk::<6>()?;
-    let address = Ipv4Addr::from(*rest.first_chunk::<4>()?);
-    (*mac == inner.source.0 && is_host4(address)).then_some(Said {
-        address: Address::V4(address),
-        is_stated: true,
-        is_router: None,
-    })
+    let arp = ArpPacket::from_slice(payload).ok()?.try_eth_ipv4().ok()?;
+    let is_own = arp.sender_mac == inner.source.0
+        && matches!(arp.operation, ArpOperation::REQUEST | ArpOperation::REPLY);
+    let is_unasked = arp.sender_ipv4 == arp.target_ipv4;
+    is_own.then(|| Said { is_unasked, ..stated(arp.sender_ipv4_addr()) })
 }
 
-fn by_ipv4(payload: &[u8]) -> Option<Said> {
-    let header = payload.first_chunk::<20>()?;
-    let [version, _, _, _, _, _, _, _, ttl, _, _, _, a, b, c, d, ..] = *header;
-    let address = Ipv4Addr::new(a, b, c, d);
-    (version >> 4 == 4 && INITIAL.contains(&ttl) && is_host4(address)).then_some(Said {
-        address: Address::V4(address),
-        is_stated: false,
-        is_router: None,
-    })
-}
-
-fn by_ipv6(payload: &[u8]) -> Option<Said> {
-    let (header, _) = payload.split_first_chunk::<40>()?;
-    let [version, _, _, _, _, _, _, hop_limit, ..] = *header;
-    let address = source6(payload)?;
-    (version >> 4 == 6 && INITIAL.contains(&hop_limit)).then_some(Said {
-        address: Address::V6(address),
-        is_stated: false,
-        is_router: None,
-    })
-}
-
-fn by_discovery(inner: Inner, payload: &[u8]) -> Option<Said> {
-    let (_, message) = payload.split_first_chunk::<40>()?;
-    let stated = |address, is_router| {
-        Some(Said { address: Address::V6(address), is_stated: true, is_router })
-    };
-    let &[kind, _, _, _, flags, ..] = message else { return None };
-    match kind {
-        ROUTER_SOLICITATION | NEIGHBOUR_SOLICITATION => stated(source6(payload)?, None),
-        ROUTER_ADVERTISEMENT => stated(source6(payload)?, Some(true)),
-        NEIGHBOUR_ADVERTISEMENT => {
-            let target = Ipv6Addr::from(*message.get(8..)?.first_chunk::<16>()?);
-            // The option names whose it is; a proxy names another.
-            let option = message.get(24..32);
-            let is_own = option.is_none_or(|o| o.strip_prefix(&[2, 1]) == Some(&inner.source.0));
-            if is_own && is_host6(target) { stated(target, Some(flags & 0x80 != 0)) } else { None }
-        }
-        _ => by_ipv6(payload),
+fn by_ipv6(inner: Inner, payload: &[u8]) -> Option<Said> {
+    let ip = Ipv6Slice::from_slice(payload).ok()?;
+    let source = ip.header().source_addr();
+    if !may_state(inner, payload) {
+        return concluded(source, ip.header().hop_limit());
     }
-}
-
-fn source6(payload: &[u8]) -> Option<Ipv6Addr> {
-    let address = Ipv6Addr::from(*payload.get(8..)?.first_chunk::<16>()?);
-    is_host6(address).then_some(address)
-}
-
-fn is_host4(address: Ipv4Addr) -> bool {
-    !(address.octets().first() == Some(&0)
-        || address.is_loopback()
-        || address.is_multicast()
-        || address.is_broadcast())
-}
-
-fn is_host6(address: Ipv6Addr) -> bool {
-    !(address.is_unspecified() || address.is_loopback() || address.is_multicast())
+    let message = Icmpv6Slice::from_slice(ip.payload().payload).ok()?;
+    match message.payload_slice().ok()? {
+        RouterSolicitation(_) | NeighborSolicitation(_) => Some(stated(source)),
+        RouterAdvertisement(_) => Some(Said { is_router: Some(true), ..stated(source) }),
+        NeighborAdvertisement(said) => {
+            // The option names whose it is; a proxy names another.
+            let is_own = said.options_iterator().all(|option| match option {
+                Ok(TargetLinkLayerAddress(mac)) => mac.link_layer_address() == inner.source.0,
+                option => option.is_ok(),
+            });
+            let flags = NeighborAdvertisementHeader::from_bytes(message.bytes5to8());
+            let is_unasked = inner.destination == ALL_NODES_MAC && !flags.solicited;
+            let is_router = Some(flags.router);
+            is_own.then(|| Said { is_unasked, is_router, ..stated(said.target_address()) })
+        }
+        _ => concluded(source, ip.header().hop_limit()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use node_lib::Mac;
+    use node_lib::address_announcement::AddressAnnouncement;
+
     use super::super::super::lan_announce::tests::hex;
     use super::*;
 
@@ -149,12 +121,12 @@ mod tests {
     }
 
     fn v4(is_stated: bool) -> Option<Said> {
-        let address = Address::V4(Ipv4Addr::new(10, 0, 0, 9));
-        Some(Said { address, is_stated, is_router: None })
+        let address = Ipv4Addr::new(10, 0, 0, 9).into();
+        Some(Said { address, is_stated, is_unasked: false, is_router: None })
     }
 
     fn v6(is_stated: bool, is_router: Option<bool>) -> Option<Said> {
-        Some(Said { address: Address::V6(HOST), is_stated, is_router })
+        Some(Said { address: HOST.into(), is_stated, is_unasked: false, is_router })
     }
 
     fn arp(operation: u8, mac: &str, address: &str) -> String {
@@ -195,12 +167,58 @@ mod tests {
     #[test]
     fn neighbour_discovery_states_the_senders_address_and_whether_it_is_a_router() {
         let own = format!("02 01 {MAC}");
-        assert_eq!(read("86dd", &ipv6(58, 255, "87 00 0000 00")), v6(true, None));
-        assert_eq!(read("86dd", &ipv6(58, 255, "86 00 0000 00")), v6(true, Some(true)));
+        let zeros = "00000000 00000000 00000000 00000000";
+        let of = |kind| read("86dd", &ipv6(58, 255, &format!("{kind} 00 0000 00000000 {zeros}")));
+        assert_eq!((of("85"), of("87")), (v6(true, None), v6(true, None)));
+        assert_eq!(of("86"), v6(true, Some(true)));
         let of = |flags, option: &str| read("86dd", &ipv6(58, 255, &advertisement(flags, option)));
         assert_eq!(of(0x20, &own), v6(true, Some(false)));
         assert_eq!(of(0xa0, ""), v6(true, Some(true)));
         assert_eq!(of(0x20, "02 01 020000000008"), None, "a proxy");
+        let nonce = "0e 01 010203040506";
+        assert_eq!(of(0x20, &format!("{nonce} {own}")), v6(true, Some(false)));
+        assert_eq!(of(0x20, "02 00 020000000007"), None, "no option has no bytes");
+    }
+
+    /// The frame with which a host announces the address.
+    fn announcement(address: impl Into<IpAddr>) -> Vec<u8> {
+        let (mac, address) = (Mac([2, 0, 0, 0, 0, 7]), address.into());
+        let mut frame = Vec::new();
+        AddressAnnouncement { mac, tag: None, address, is_router: false }.emit(&mut frame);
+        frame
+    }
+
+    /// What is said by such a frame with a change.
+    fn announced(address: impl Into<IpAddr>, at: usize, byte: u8) -> Option<Said> {
+        let mut frame = announcement(address);
+        frame[at] = byte;
+        said(Inner::parse(&frame).unwrap(), payload(&frame))
+    }
+
+    #[test]
+    fn only_what_is_said_to_all_and_answers_nobody_is_unasked() {
+        let unchanged = announced([10, 0, 0, 9], 0, 0xff);
+        assert_eq!(unchanged, v4(true).map(|said| Said { is_unasked: true, ..said }));
+        assert_eq!(announced([10, 0, 0, 9], 14 + 27, 1), v4(true), "a question");
+        let unchanged = announced(HOST, 0, 0x33);
+        assert_eq!(unchanged, v6(true, Some(false)).map(|said| Said { is_unasked: true, ..said }));
+        for (at, byte, what) in [(5, 2, "to another group"), (14 + 44, 0x60, "an answer")] {
+            assert_eq!(announced(HOST, at, byte), v6(true, Some(false)), "{what}");
+        }
+        assert_eq!(announced(HOST, 14 + 6, 17), v6(false, None), "no ICMPv6");
+        assert_eq!(announced(HOST, 14 + 40, 135), v6(true, None), "a solicitation");
+    }
+
+    #[test]
+    fn what_is_cut_short_says_nothing() {
+        let cut_to = |frame: &[u8], len| {
+            let frame = &frame[..len];
+            said(Inner::parse(frame).unwrap(), payload(frame))
+        };
+        for (frame, whole) in [(announcement([10, 0, 0, 9]), 14 + 28), (announcement(HOST), 86)] {
+            assert!(cut_to(&frame, whole).is_some());
+            assert_eq!((14..whole).find_map(|len| cut_to(&frame, len)), None);
+        }
     }
 
     #[test]

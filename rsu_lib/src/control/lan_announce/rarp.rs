@@ -14,20 +14,12 @@
 //!
 //! With the Ethernet header those are the 60 bytes that a frame has at least.
 
-use node_lib::messages::control::announcement::Client;
-use node_lib::messages::ethernet::RARP;
+use etherparse::{ArpEthIpv4Packet, ArpOperation};
+use node_lib::messages::ethernet::{Header, RARP, Tag};
 use node_lib::{Boot, Mac, NodeId};
-
-use super::header;
-
-/// Operation "request reverse".
-const REQUEST_REVERSE: u8 = 3;
 
 /// What is here follows.
 const MARK: [u8; 4] = *b"V2X\x01";
-
-/// Bytes of RFC 903.
-const REQUEST_LEN: usize = 28;
 
 /// Behind which OBU a client is, and how new that is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +33,7 @@ pub(crate) struct Whereabouts {
 impl Whereabouts {
     /// What another RSU says of the client, if its reverse ARP says anything.
     pub(crate) fn read(payload: &[u8]) -> Option<Self> {
-        let (mark, said) = payload.get(REQUEST_LEN..)?.split_first_chunk()?;
+        let (mark, said) = payload.get(ArpEthIpv4Packet::LEN..)?.split_first_chunk()?;
         let (obu, said) = said.split_first_chunk()?;
         let (boot, said) = said.split_first_chunk()?;
         let (epoch, _) = said.split_first_chunk()?;
@@ -61,15 +53,17 @@ impl Whereabouts {
 
 /// Asks, from the client's MAC, which address that MAC has, as hypervisors do after a live
 /// migration.
-pub(super) fn write(client: Client, whereabouts: Whereabouts, frame: &mut Vec<u8>) {
-    let mac = client.mac.0;
-    header(Mac::BROADCAST, client, RARP, frame);
-    // Ethernet, IPv4, the lengths of their addresses, operation.
-    frame.extend_from_slice(&[0, 1, 0x08, 0, 6, 4, 0, REQUEST_REVERSE]);
-    frame.extend_from_slice(&mac);
-    frame.extend_from_slice(&[0; 4]);
-    frame.extend_from_slice(&mac);
-    frame.extend_from_slice(&[0; 4]);
+pub(super) fn write(mac: Mac, tag: Option<Tag>, whereabouts: Whereabouts, frame: &mut Vec<u8>) {
+    Header { to: Mac::BROADCAST, from: mac, ethertype: RARP }.emit_with(tag, frame);
+    let request = ArpEthIpv4Packet {
+        // Request reverse.
+        operation: ArpOperation(3),
+        sender_mac: mac.0,
+        sender_ipv4: [0; 4],
+        target_mac: mac.0,
+        target_ipv4: [0; 4],
+    };
+    frame.extend_from_slice(&request.to_bytes());
     frame.extend_from_slice(&MARK);
     frame.extend_from_slice(&whereabouts.obu.0);
     frame.extend_from_slice(&whereabouts.boot.0.to_be_bytes());
@@ -86,7 +80,7 @@ mod tests {
     #[test]
     fn is_written_as_rfc_903_draws_it_and_says_whose_client_it_is() {
         let mut frame = Vec::new();
-        write(Client { vlan: 0, mac: Mac([2, 0, 0, 0, 0, 7]) }, WHEREABOUTS, &mut frame);
+        write(Mac([2, 0, 0, 0, 0, 7]), None, WHEREABOUTS, &mut frame);
         let expect = "ffffffffffff020000000007 8035 0001 0800 06 04 0003 \
                       020000000007 00000000 020000000007 00000000 \
                       56325801 020000000009 01020304 00000005";
@@ -97,7 +91,7 @@ mod tests {
     #[test]
     fn what_others_pad_with_says_nothing() {
         let mut frame = Vec::new();
-        write(Client { vlan: 0, mac: Mac([2, 0, 0, 0, 0, 7]) }, WHEREABOUTS, &mut frame);
+        write(Mac([2, 0, 0, 0, 0, 7]), None, WHEREABOUTS, &mut frame);
         let payload = &mut frame[14..];
         for len in 0..payload.len() {
             assert_eq!(Whereabouts::read(&payload[..len]), None, "{len}");
