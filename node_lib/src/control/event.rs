@@ -7,6 +7,7 @@ use std::time::Duration;
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
+use crate::control::token_bucket::TokenBucket;
 use crate::mac::{Mac, NodeId};
 use crate::messages::control::announcement::Client;
 
@@ -274,6 +275,9 @@ impl Event {
 pub struct Events {
     queue: VecDeque<Event>,
 }
+
+/// What lasts is reported to the operator at most every ten seconds.
+pub const REPORTS: TokenBucket = TokenBucket::new(1, Duration::from_secs(10));
 
 /// Events kept for a driver that does not read them.
 const EVENTS_MAX: usize = 256;

@@ -23,6 +23,7 @@
 //! | [`answer_scope`] | whom an answer goes to when many ask at once |
 //! | [`snapshot`] | how a node stands, for whoever looks inside |
 //! | [`token_bucket`] | how often something may happen |
+//! | [`repeated`] | what is said several times because nobody acknowledges it |
 //! | [`counters`], [`event`] | what is counted, and what an operator is told |
 //! | [`ping`], [`echo`] | what an operator asks over the radio; what becomes of it on its way |
 //! | [`pin`] | which clients an operator puts behind an OBU |
@@ -47,6 +48,7 @@ pub mod positions;
 pub mod radio;
 pub mod random;
 pub mod reassembly;
+pub mod repeated;
 pub mod replies;
 pub mod snapshot;
 pub mod table;

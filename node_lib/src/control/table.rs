@@ -2,6 +2,10 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::time::Duration;
+
+/// Tables are looked through for old entries this often.
+pub const TIDY_EVERY: Duration = Duration::from_secs(1);
 
 /// Entries by key, in the order of keys.
 ///

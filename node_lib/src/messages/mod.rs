@@ -104,6 +104,14 @@ pub const MIN_FRAME_LEN: usize = 60;
 /// No path is longer. A message that says so is refused, which ends whatever made it travel on.
 pub const MAX_HOPS: u8 = 32;
 
+/// No RSU knows of more OBUs at once, attached or not: twice the vehicles of the densest traffic
+/// jam in radio range.
+pub const OBUS_MAX: u16 = 1024;
+
+/// What an OBU said is believed for so many times what it says about its next word: two of them may
+/// be lost.
+pub const WORDS_BELIEVED: u32 = 3;
+
 /// Longest time between two heartbeats of an RSU, in milliseconds: what `--hello-periodicity`
 /// takes.
 pub const INTERVAL_MS_MAX: u16 = 10_000;

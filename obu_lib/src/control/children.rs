@@ -10,7 +10,7 @@ use arrayvec::ArrayVec;
 use node_lib::control::next_hop::NextHop;
 use node_lib::control::snapshot;
 use node_lib::control::table::Table;
-use node_lib::messages::Label;
+use node_lib::messages::{Label, WORDS_BELIEVED};
 use node_lib::{Mac, NodeId, Timestamp};
 
 /// Children known at once: as many as there are neighbours. Beyond, a newcomer takes the place of
@@ -24,9 +24,6 @@ const HEARD_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// RSUs towards which a child sends through us: its own, the next one, and those of others behind
 /// it. Beyond, the one unheard for longest goes.
 const TOWARDS_MAX: usize = 4;
-
-/// A child is believed for so many times what it said about its next word: two of them may be lost.
-const WORDS: u32 = 3;
 
 /// Of children that answer to one name both are sent to, and no more. Two nodes share a label by
 /// chance, and a node that has changed its address, or somebody who pretends to be it, has two
@@ -80,7 +77,7 @@ pub(crate) struct Children {
 
 impl ChildsRsu {
     fn is_fresh(&self, now: Timestamp) -> bool {
-        now.since(self.heard) < self.within * WORDS
+        now.since(self.heard) < self.within * WORDS_BELIEVED
     }
 }
 
@@ -122,7 +119,7 @@ impl Children {
         child.mtu = mtu;
         let known = child.towards.iter_mut().find(|towards| towards.rsu == rsu);
         let before = known.as_ref().map_or(Timestamp::ZERO, |known| known.reached_until);
-        let reached_until = if is_reached { now + within * WORDS } else { before };
+        let reached_until = if is_reached { now + within * WORDS_BELIEVED } else { before };
         let heard = ChildsRsu { rsu, heard: now, within, reached_until };
         if let Some(known) = known {
             *known = heard;
@@ -147,7 +144,7 @@ impl Children {
     /// A word of somebody behind this child came through it.
     pub(crate) fn hear_behind(&mut self, now: Timestamp, mac: Mac, said: Said) {
         if let Some(towards) = self.towards(now, mac, said.rsu).filter(|_| said.is_reached) {
-            towards.reached_until = towards.reached_until.max(now + said.within * WORDS);
+            towards.reached_until = towards.reached_until.max(now + said.within * WORDS_BELIEVED);
         }
     }
 

@@ -7,7 +7,7 @@ use node_lib::control::counters::Counters;
 use node_lib::control::deadline::Deadline;
 use node_lib::control::duplicates::Duplicates;
 use node_lib::control::echo::Echoes;
-use node_lib::control::event::{Attachment, Event, Events};
+use node_lib::control::event::{Attachment, Event, Events, REPORTS};
 use node_lib::control::load::AirLoad;
 use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::control::ping::{Echoed, Ping};
@@ -15,8 +15,9 @@ use node_lib::control::positions::{Located, Positions};
 use node_lib::control::radio::Radio;
 use node_lib::control::random::Random;
 use node_lib::control::reassembly::Reassembly;
+use node_lib::control::repeated::{LINGER, Repeated};
 use node_lib::control::snapshot::{KnownRoute, Snapshot};
-use node_lib::control::table::Table;
+use node_lib::control::table::{TIDY_EVERY, Table};
 use node_lib::control::token_bucket::TokenBucket;
 use node_lib::messages::control::Control;
 use node_lib::messages::control::probe::Probe;
@@ -54,12 +55,6 @@ const COMPLAINTS: TokenBucket = TokenBucket::new(5, Duration::from_millis(20));
 
 /// Probes of others are answered at most 500 times a second.
 const ANSWERS: TokenBucket = TokenBucket::new(64, Duration::from_millis(2));
-
-/// Somebody else with our id is reported at most every ten seconds.
-const CONFLICTS: TokenBucket = TokenBucket::new(1, Duration::from_secs(10));
-
-/// Tables are looked through for old entries this often.
-const TIDY_EVERY: Duration = Duration::from_secs(1);
 
 /// Neighbours silent for this long, and 30 intervals, are forgotten.
 const NEIGHBOUR_AGE_MAX: Duration = Duration::from_secs(60);
@@ -147,8 +142,7 @@ pub struct Obu {
     // Looked at whenever something is to be done.
     due: &'static str,
     tidy_at: Timestamp,
-    goodbye_at: Timestamp,
-    goodbyes_left: u8,
+    goodbyes: Repeated,
     reported: Option<Attachment>,
     changing: Changing,
     probe_candidates_at: Timestamp,
@@ -241,10 +235,9 @@ impl Obu {
             complaints: COMPLAINTS,
             answers: ANSWERS,
             answer_scope: AnswerScope::default(),
-            conflicts: CONFLICTS,
+            conflicts: REPORTS,
             probe_candidates_at: now,
-            goodbyes_left: 0,
-            goodbye_at: now,
+            goodbyes: Repeated::default(),
             tidy_at: now + TIDY_EVERY,
             deadline: now,
             due: "start",
@@ -394,11 +387,9 @@ impl Obu {
     }
 
     fn say_goodbye(&mut self, now: Timestamp, out: &mut Replies) {
-        if self.goodbyes_left == 0 || now < self.goodbye_at {
+        if !self.goodbyes.take(now) {
             return;
         }
-        self.goodbyes_left -= 1;
-        self.goodbye_at = now + timing::SAID_EVERY;
         let goodbye = Withdrawal {
             sender: self.context.id(),
             sender_boot: self.context.radio.boot,
@@ -421,9 +412,7 @@ impl Obu {
             let may_ask = self.wants_a_way(now).then(|| self.context.questions.next_at());
             next = next.or(self.solicitation.deadline(may_ask));
         }
-        if self.goodbyes_left > 0 {
-            next = next.or_at(self.goodbye_at, "say goodbye");
-        }
+        next = next.or_at(self.goodbyes.due_at(), "say goodbye");
         if self.attached.is_some() {
             if self.context.link_is_up {
                 next = next.or_at(self.probe_candidates_at, "probe candidates in turn");
@@ -574,13 +563,12 @@ impl Node for Obu {
 
     fn handle_shutdown(&mut self, now: Timestamp, out: &mut Replies) {
         self.context.is_leaving = true;
-        self.goodbyes_left = timing::SAID_TIMES;
-        self.goodbye_at = now;
+        self.goodbyes.begin(now);
         self.drive(now, out);
     }
 
     fn linger(&self) -> Duration {
-        timing::LINGER
+        LINGER
     }
 
     fn candidates(&self, now: Timestamp) -> usize {

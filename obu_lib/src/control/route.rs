@@ -7,6 +7,7 @@ use node_lib::control::at_risk::AtRisk;
 use node_lib::control::deadline::Deadline;
 use node_lib::control::event::Cause;
 use node_lib::control::node::Replies;
+use node_lib::control::repeated::Repeated;
 use node_lib::messages::control::heartbeat::Heartbeat;
 use node_lib::messages::flags::CHILDREN_MAX;
 use node_lib::messages::{Cost, Rhythm};
@@ -97,7 +98,6 @@ pub(crate) struct Route {
     is_to_ask: bool,
     /// Our own data goes to this RSU.
     is_ours: bool,
-    withdrawals_left: u8,
     ask_at: Timestamp,
     /// The order we last relayed, or left to others to relay.
     relayed: Option<Order>,
@@ -136,7 +136,7 @@ pub(crate) struct Route {
     doubt: Option<Doubt>,
     /// The second way that the RSU was told of; `None`: the upstream alone.
     told: Option<Mac>,
-    withdraw_at: Timestamp,
+    withdrawals: Repeated,
     /// In a crowd, when a neighbour may next be asked whether it hears us, without a upstream.
     look_at: Option<Timestamp>,
     /// When the last upstream was lost.
@@ -197,8 +197,7 @@ impl Route {
             preferred: None,
             child_at: None,
             children: 0,
-            withdrawals_left: 0,
-            withdraw_at: now,
+            withdrawals: Repeated::default(),
         }
     }
 
@@ -328,8 +327,7 @@ impl Route {
             // Before a restart we may have been its way, and somebody may bear with us for longer
             // than we are quiet.
             self.told_of_restart = true;
-            self.withdrawals_left = timing::SAID_TIMES;
-            self.withdraw_at = now;
+            self.withdrawals.begin(now);
         }
         let known = self.candidates.get(from).map(|c| c.advert);
         if !self.candidates.hear(now, from, id, advert, self.upstream) {
@@ -604,9 +602,8 @@ impl Route {
             next = next.or_at(self.quiet_until(context), "end the quiet period");
         }
         next = next.or_at(self.relay_at, "relay a heartbeat");
-        if self.withdrawals_left > 0 && context.link_is_up {
-            next = next.or_at(self.withdraw_at, "say a withdrawal");
-        }
+        let withdrawal = self.withdrawals.due_at().filter(|_| context.link_is_up);
+        next = next.or_at(withdrawal, "say a withdrawal");
         if self.upstream.is_some() {
             if self.relay_at.is_none() {
                 next = next.or_at(self.keepalive_at(context, now), "repeat a heartbeat");

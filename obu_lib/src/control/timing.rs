@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use node_lib::control::event::Cause;
+use node_lib::messages::OBUS_MAX;
 
 use crate::control::link::neighbour::PROOF_INTERVALS;
 use crate::control::route::candidates::{fresh_for, period};
@@ -236,9 +237,6 @@ pub(crate) const OBUS_PER_NEIGHBOUR: u16 = 2;
 /// many per heartbeat. It has none at first, and those it had are no smaller a crowd for that.
 pub(crate) const CROWD_LEAVES_BY: u16 = 16;
 
-/// No RSU knows of more OBUs at once, whatever a heartbeat says.
-pub(crate) const OBUS_MAX: u16 = 1024;
-
 /// A relay in a crowd of this stride that has brought no news for so long says again what it said
 /// last. Otherwise all behind it would ask whether it is still there, at the same moment. That is
 /// just before any [`Watch::late_after`].
@@ -300,17 +298,9 @@ pub(crate) fn forget_after(interval: Duration) -> Duration {
     (stuck_after(interval) + interval * CANDIDATE_INTERVALS).max(Duration::from_secs(10))
 }
 
-/// Withdrawals and goodbyes are said this often, because nobody acknowledges them …
-pub(crate) const SAID_TIMES: u8 = 3;
-
-/// … and this far apart.
-pub(crate) const SAID_EVERY: Duration = Duration::from_millis(15);
-
-/// How long an OBU keeps forwarding after its goodbye.
-pub(crate) const LINGER: Duration = Duration::from_millis(200);
-
 #[cfg(test)]
 mod tests {
+    use node_lib::control::repeated::LINGER;
     use node_lib::messages::flags::STRIDE_MAX;
 
     use super::*;
@@ -558,7 +548,5 @@ mod tests {
     fn after_a_goodbye_nobody_waits_longer_than_the_old_one_forwards() {
         assert!(wait_for_standby(Cause::Goodbye) < LINGER);
         assert!(wait_for_standby(Cause::Better) > wait_for_standby(Cause::Goodbye));
-        // All of it is said while we still forward.
-        assert!(SAID_EVERY * u32::from(SAID_TIMES) < LINGER);
     }
 }

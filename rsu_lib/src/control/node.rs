@@ -9,7 +9,7 @@ use node_lib::control::counters::Counters;
 use node_lib::control::deadline::Deadline;
 use node_lib::control::duplicates::Duplicates;
 use node_lib::control::echo::Echoes;
-use node_lib::control::event::{Event, Events};
+use node_lib::control::event::{Event, Events, REPORTS};
 use node_lib::control::load::AirLoad;
 use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::control::pin::{NoPin, Pin};
@@ -18,7 +18,9 @@ use node_lib::control::positions::{Located, Positions};
 use node_lib::control::radio::{HOP_LIMIT, Radio};
 use node_lib::control::random::Random;
 use node_lib::control::reassembly::Reassembly;
+use node_lib::control::repeated::{LINGER, Repeated};
 use node_lib::control::snapshot::Snapshot;
+use node_lib::control::table::TIDY_EVERY;
 use node_lib::control::token_bucket::TokenBucket;
 use node_lib::messages::Cost;
 use node_lib::messages::control::Control;
@@ -77,33 +79,12 @@ const QUESTIONS: TokenBucket = TokenBucket::new(20, Duration::from_millis(10));
 /// the radio for so long that everybody asks.
 const ANSWERS: TokenBucket = TokenBucket::new(32, Duration::from_millis(4));
 
-/// Somebody else with our id is reported at most every ten seconds, and so are two OBUs with one.
-const CONFLICTS: TokenBucket = TokenBucket::new(1, Duration::from_secs(10));
-
 /// OBUs that come are reported ten times a second at most, 64 at once; one that was not reported is
 /// not reported when it goes either.
 const ARRIVALS: TokenBucket = TokenBucket::new(64, Duration::from_millis(100));
 
-/// A client that is held is reported at most every ten seconds.
-const HELD_REPORTS: TokenBucket = TokenBucket::new(1, Duration::from_secs(10));
-
-/// An OBU that is too far away is reported at most every ten seconds.
-const FAR_REPORTS: TokenBucket = TokenBucket::new(1, Duration::from_secs(10));
-
-/// Tables are looked through for old entries this often.
-const TIDY_EVERY: Duration = Duration::from_secs(1);
-
 /// Heartbeats come up to so many per cent earlier or later, so that RSUs do not fall into step.
 const JITTER_PERCENT: u32 = 10;
-
-/// A goodbye is said this often, because nobody acknowledges it …
-const GOODBYES: u8 = 3;
-
-/// … and this far apart.
-const GOODBYE_EVERY: Duration = Duration::from_millis(15);
-
-/// How long an RSU keeps forwarding after its goodbye.
-const LINGER: Duration = Duration::from_millis(200);
 
 /// Heartbeats whose sending time is remembered, to measure round trips.
 const SENT_MAX: usize = 64;
@@ -202,8 +183,7 @@ pub struct Rsu {
     /// Without a LAN there is nothing to attach to here.
     lan_is_up: bool,
     is_leaving: bool,
-    goodbyes_left: u8,
-    goodbye_at: Timestamp,
+    goodbyes: Repeated,
     tidy_at: Timestamp,
     deadline: Deadline,
 }
@@ -237,7 +217,7 @@ impl Rsu {
             sent: VecDeque::new(),
             obus: Obus::default(),
             far: None,
-            far_reports: FAR_REPORTS,
+            far_reports: REPORTS,
             clients: ClientCache::new(CLIENTS_MAX, AGE_MAX, start.seed),
             pins: Pins::default(),
             late: Late::default(),
@@ -259,10 +239,10 @@ impl Rsu {
             tellings: QUESTIONS,
             answers: ANSWERS,
             answer_scope: AnswerScope::default(),
-            conflicts: CONFLICTS,
-            obu_conflicts: CONFLICTS,
+            conflicts: REPORTS,
+            obu_conflicts: REPORTS,
             arrivals: ARRIVALS,
-            held_reports: HELD_REPORTS,
+            held_reports: REPORTS,
             random,
             positions: Positions::new(settings.share_position),
             counters: Counters::default(),
@@ -270,8 +250,7 @@ impl Rsu {
             link_is_up: true,
             lan_is_up: true,
             is_leaving: false,
-            goodbyes_left: 0,
-            goodbye_at: now,
+            goodbyes: Repeated::default(),
             tidy_at: now + TIDY_EVERY,
             deadline: Deadline::new(now, "start"),
         }
@@ -394,11 +373,9 @@ impl Rsu {
     }
 
     fn say_goodbye(&mut self, now: Timestamp, out: &mut Replies) {
-        if self.goodbyes_left == 0 || now < self.goodbye_at {
+        if !self.goodbyes.take(now) {
             return;
         }
-        self.goodbyes_left -= 1;
-        self.goodbye_at = now + GOODBYE_EVERY;
         // Without a LAN we stay: others need not forget us, only the way to it through us.
         let mut ids = Vec::new();
         if !self.is_leaving {
@@ -412,12 +389,11 @@ impl Rsu {
 
     fn next_deadline(&self, now: Timestamp) -> Deadline {
         let heartbeat = (!self.is_leaving).then_some(self.heartbeat_at);
-        let goodbye = (self.goodbyes_left > 0).then_some(self.goodbye_at);
         Deadline::new(self.tidy_at, "tidy tables")
             .or_at(heartbeat, "send a heartbeat")
             .or(self.wired.deadline())
             .or_at(self.leaving.values().min().copied(), FAREWELL)
-            .or_at(goodbye, "say goodbye")
+            .or_at(self.goodbyes.due_at(), "say goodbye")
             .after(now)
     }
 
@@ -500,14 +476,13 @@ impl Node for Rsu {
                 self.lan_is_up = true;
                 self.beat_by(now);
                 if !self.is_leaving {
-                    self.goodbyes_left = 0;
+                    self.goodbyes.end();
                 }
             }
             LinkEvent::LanDown => {
                 self.lan_is_up = false;
                 self.let_all_go(now);
-                self.goodbyes_left = GOODBYES;
-                self.goodbye_at = now;
+                self.goodbyes.begin(now);
             }
         }
         self.drive(now, out);
@@ -528,8 +503,7 @@ impl Node for Rsu {
 
     fn handle_shutdown(&mut self, now: Timestamp, out: &mut Replies) {
         self.is_leaving = true;
-        self.goodbyes_left = GOODBYES;
-        self.goodbye_at = now;
+        self.goodbyes.begin(now);
         self.drive(now, out);
     }
 

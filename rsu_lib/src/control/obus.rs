@@ -30,6 +30,7 @@ use node_lib::control::at_risk::{AtRisk, BYTES_MAX};
 use node_lib::control::positions::Positions;
 use node_lib::control::snapshot;
 use node_lib::control::table::Table;
+use node_lib::messages::WORDS_BELIEVED;
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::data::Data;
 use node_lib::{Boot, Mac, NodeId, Timestamp};
@@ -47,9 +48,7 @@ use word::{Rival, Word};
 /// such: no frame is under way for longer.
 const REMEMBERED_FOR: Duration = Duration::from_secs(10);
 
-/// Words of an OBU that may be missed before it is taken to be gone, and the shortest time that
-/// takes.
-const WORDS: u32 = 3;
+/// An OBU is not taken to be gone before this.
 const SILENCE_MIN: Duration = Duration::from_secs(5);
 
 /// Bytes kept of one term of [`AtRisk`] for all attached OBUs, each of which has an equal share.
@@ -350,7 +349,7 @@ impl Registered {
 
     /// Without a word for so long it is taken to be gone.
     fn lifetime(&self) -> Duration {
-        (self.within * WORDS).max(SILENCE_MIN)
+        (self.within * WORDS_BELIEVED).max(SILENCE_MIN)
     }
 
     /// What it says of its upstream still holds.

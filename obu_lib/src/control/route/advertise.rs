@@ -196,8 +196,7 @@ impl Route {
         let believed_for = self.interval() * timing::CANDIDATE_INTERVALS;
         let is_believed = |at| now.since(at) <= believed_for;
         if self.advertised_at.take().is_some_and(is_believed) {
-            self.withdrawals_left = timing::SAID_TIMES;
-            self.withdraw_at = now;
+            self.withdrawals.begin(now);
         }
     }
 
@@ -207,12 +206,9 @@ impl Route {
         now: Timestamp,
         out: &mut Replies,
     ) {
-        if self.withdrawals_left == 0 || now < self.withdraw_at || !context.link_is_up {
-            return;
+        if context.link_is_up && self.withdrawals.take(now) {
+            self.say_withdrawal(context, Mac::BROADCAST, out);
         }
-        self.withdrawals_left -= 1;
-        self.withdraw_at = now + timing::SAID_EVERY;
-        self.say_withdrawal(context, Mac::BROADCAST, out);
     }
 
     /// Says that there is no way to this RSU through us.

@@ -218,8 +218,7 @@ impl Route {
             self.quiet_until = said + self.counted_on_for();
         }
         if self.advertised_at.take().is_some() {
-            self.withdrawals_left = timing::SAID_TIMES;
-            self.withdraw_at = now;
+            self.withdrawals.begin(now);
         }
         self.relayed = None;
         self.relay_at = None;

@@ -1,6 +1,7 @@
 //! How many OBUs share an RSU: [`Headcount`].
 
 use node_lib::Order;
+use node_lib::messages::OBUS_MAX;
 
 use super::super::timing;
 
@@ -35,7 +36,7 @@ pub(super) struct Headcount {
 impl Headcount {
     /// Before the first heartbeat there is a guess.
     pub(super) fn new(guess: u16) -> Self {
-        let count = guess.min(timing::OBUS_MAX);
+        let count = guess.min(OBUS_MAX);
         Self {
             order: None,
             said: count,
@@ -58,7 +59,7 @@ impl Headcount {
 
     /// A copy of this heartbeat says so many. `at_least`: what we know better.
     pub(super) fn hear(&mut self, order: Order, obus: u16, at_least: u16) {
-        let obus = obus.min(timing::OBUS_MAX);
+        let obus = obus.min(OBUS_MAX);
         match self.order {
             Some(known) if order < known => return,
             Some(known) if order == known => self.said = self.said.max(obus),
@@ -105,7 +106,7 @@ mod tests {
     #[test]
     fn what_two_forged_ones_said_is_gone_with_two_others() {
         let mut headcount = Headcount::new(0);
-        let max = timing::OBUS_MAX;
+        let max = OBUS_MAX;
         let believed = believed(&mut headcount, &[9, u16::MAX, u16::MAX, u16::MAX, 9, 9]);
         assert_eq!(believed, [9, 9, max, max, max, 9]);
     }

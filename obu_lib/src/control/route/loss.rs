@@ -79,7 +79,7 @@ impl Route {
             self.lose_upstream(now, Cause::LinkDown);
         }
         // Nobody can be told, and those behind us notice our silence.
-        self.withdrawals_left = 0;
+        self.withdrawals.end();
         self.advertised_at = None;
         self.relay_at = None;
     }

@@ -378,7 +378,7 @@ impl Route {
         self.relay_at = None;
         self.preferred = None;
         if now >= self.quiet_until {
-            self.withdrawals_left = 0;
+            self.withdrawals.end();
         }
         for candidate in self.candidates.iter_mut() {
             candidate.better_since = None;

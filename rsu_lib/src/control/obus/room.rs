@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use node_lib::{NodeId, Timestamp};
+use node_lib::{NodeId, Timestamp, messages};
 
 use super::{Obus, Registered, Standing};
 
-/// OBUs remembered, attached or not: twice the vehicles of the densest traffic jam in radio range.
-pub(super) const OBUS_MAX: usize = 1024;
+/// OBUs remembered.
+pub(super) const OBUS_MAX: usize = messages::OBUS_MAX as usize;
 
 /// For a newcomer's place, OBUs unheard for so long are asked …
 const SILENT_FOR: Duration = Duration::from_secs(1);
