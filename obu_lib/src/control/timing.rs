@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+pub(crate) use node_lib::control::answer_scope::CROWD;
 use node_lib::control::event::Cause;
 use node_lib::messages::OBUS_MAX;
 
@@ -216,11 +217,6 @@ pub(crate) fn longest(reply_every: Duration) -> Duration {
 pub(crate) fn within_max(interval: Duration) -> Duration {
     longest(standby_every(reply_every(interval, OBUS_MAX)))
 }
-
-/// OBUs of an RSU from which on they are a crowd: relays take turns, and what is said has a budget.
-/// Sixteen heartbeats per interval of 100 ms take a radio of 6 Mbit/s for 2.6 % of the time. That
-/// is little, but all that sixteen ask at once, because one heartbeat was lost, fills it.
-pub(crate) const CROWD: u16 = node_lib::control::answer_scope::CROWD;
 
 /// An RSU counts the OBUs that have registered, and when a whole town is switched on none has. So
 /// for this long after its start an OBU takes it that there are at least [`OBUS_PER_NEIGHBOUR`]

@@ -46,10 +46,6 @@ const NAMES_BURST: u32 = 1024;
 /// Later rounds take no more than so much of it: when there are too many, each is named once.
 const NAMES_KEPT: u32 = NAMES_BURST / 4;
 
-/// Announcements waiting. Beyond, further rounds are left out, and then new clients: there are so
-/// many in forged client sets only.
-const WAITING_MAX: usize = CLIENTS_MAX;
-
 /// What is due when a client has yet to be named.
 pub(crate) const DUE: &str = "name clients to the LAN";
 
@@ -75,7 +71,9 @@ impl WiredAnnouncements {
     /// there is none, that of a further round of another, of which the last is due last.
     #[must_use]
     pub(crate) fn add(&mut self, now: Timestamp, client: Client) -> bool {
-        if self.waiting.len() >= WAITING_MAX {
+        // There are so many in forged client sets only: further rounds are left out, and then new
+        // clients.
+        if self.waiting.len() >= CLIENTS_MAX {
             let last = self.waiting.last_entry().filter(|last| *last.get() < ROUNDS);
             let Some(last) = last else { return false };
             last.remove();
@@ -254,7 +252,7 @@ pub(crate) mod tests {
         };
         let add = |n: &u32| wired.add(Timestamp::from_millis(u64::from(*n) / 1000), client(*n));
         let mut left_out = 20_000 - (0..20_000).filter(add).count() as u64;
-        assert_eq!(wired.waiting.len(), WAITING_MAX);
+        assert_eq!(wired.waiting.len(), CLIENTS_MAX);
         let mut frames = 0;
         for ms in 20..20_000 {
             let mut out = Replies::new();
@@ -265,8 +263,8 @@ pub(crate) mod tests {
             assert!(frames <= 1024 + ms, "{frames} frames in {ms} ms");
         }
         assert_eq!(wired.deadline(), None);
-        assert!(frames >= WAITING_MAX as u64, "{frames}");
-        assert!(left_out >= 20_000 - WAITING_MAX as u64, "{left_out}");
+        assert!(frames >= CLIENTS_MAX as u64, "{frames}");
+        assert!(left_out >= 20_000 - CLIENTS_MAX as u64, "{left_out}");
     }
 
     #[test]

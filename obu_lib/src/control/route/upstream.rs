@@ -596,27 +596,22 @@ fn answers(neighbour: &Neighbour) -> bool {
     u32::from(neighbour.unanswered) < timing::DOUBTED_AFTER
 }
 
-/// A candidate must cost at most three quarters of the upstream …
-const MARGIN_NUMERATOR: u32 = 3;
-const MARGIN_DENOMINATOR: u32 = 4;
-
-/// … and save at least 0.75 transmissions to be called better. Slow link averages over two hops
-/// with 10 % loss wander by about 0.15.
+/// A candidate must save at least 0.75 transmissions to be called better. Slow link averages over
+/// two hops with 10 % loss wander by about 0.15.
 const MARGIN_LEAST: Cost = Cost(48);
 
 /// Unproven candidates asked at once; by those that have time, one.
 const LOOK_AT_ONCE: usize = 3;
 
-/// So much cheaper than this a candidate has to be to be called better.
+/// So much cheaper than this a candidate has to be to be called better: by a quarter, and
+/// [`MARGIN_LEAST`].
 pub(super) fn margin_under(cost: Cost) -> Cost {
     Cost(cost.0.div_ceil(4)).max(MARGIN_LEAST)
 }
 
-/// Better by the margin, in proportion and in absolute terms.
+/// Better by the margin.
 pub(crate) fn is_better(cost: Cost, than: Cost) -> bool {
-    let (cost, than) = (u32::from(cost.0), u32::from(than.0));
-    cost * MARGIN_DENOMINATOR <= than * MARGIN_NUMERATOR
-        && than.saturating_sub(cost) >= u32::from(MARGIN_LEAST.0)
+    Cost(than.0.saturating_sub(cost.0)) >= margin_under(than)
 }
 
 #[cfg(test)]
@@ -624,12 +619,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_margin_that_is_told_is_the_one_that_decides() {
-        for than in 0..2000 {
-            let margin = margin_under(Cost(than)).0;
-            let is_better_by = |by: u16| than >= by && is_better(Cost(than - by), Cost(than));
-            assert_eq!(is_better_by(margin), than >= margin, "{than}");
-            assert!(!is_better_by(margin - 1), "{than}");
+    fn better_is_who_costs_three_quarters_at_most_and_saves_enough() {
+        for than in (0..2000).chain(u16::MAX - 100..=u16::MAX) {
+            let saves =
+                |by: u16| than.checked_sub(by).map(|cost| is_better(Cost(cost), Cost(than)));
+            for by in (0..600).chain([than / 4, than / 4 + 1, than / 2, than]) {
+                let is_enough = u32::from(by) * 4 >= u32::from(than) && by >= 48;
+                assert_eq!(saves(by), (by <= than).then_some(is_enough), "{by} of {than}");
+            }
+            assert!(!is_better(Cost(than.saturating_add(1)), Cost(than)), "dearer than {than}");
         }
     }
 }
