@@ -54,7 +54,7 @@ const AT_OBU: [&str; 29] = [
 ];
 
 /// What is typed at a road-side unit, where it says something else.
-const AT_RSU: [&str; 15] = [
+const AT_RSU: [&str; 16] = [
     "status",
     "neighbors",
     "upstreams",
@@ -66,6 +66,7 @@ const AT_RSU: [&str; 15] = [
     "clients flush",
     "obus",
     "tree",
+    "radio",
     "why",
     "events --past",
     "config check",
