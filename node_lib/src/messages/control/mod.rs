@@ -8,6 +8,7 @@ pub mod heartbeat;
 pub mod position;
 pub mod probe;
 pub mod withdrawal;
+pub mod word;
 
 use super::Kind;
 use ack::AnnouncementAck;

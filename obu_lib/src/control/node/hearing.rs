@@ -12,6 +12,7 @@ use node_lib::messages::control::announcement::ready::relay;
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::Withdrawal;
+use node_lib::messages::control::word::WordFields;
 use node_lib::messages::{Kind, MAX_HOPS, Rhythm};
 use node_lib::{Boot, Mac, NodeId, Timestamp};
 
@@ -313,15 +314,14 @@ impl Obu {
         reply: &HeartbeatReply,
         out: &mut Replies,
     ) {
-        let HeartbeatReply { rsu, origin, within_ds, mtu, hops, standby, acknowledge, .. } = *reply;
-        let within = deciseconds(within_ds);
+        let HeartbeatReply { rsu, standby, acknowledge, .. } = *reply;
         // Who stands by and wants an answer sends frames of others there.
         let is_reached = !standby || acknowledge;
-        let said = Said { id: origin, mtu, rsu, within, is_reached };
         if acknowledge {
             self.registration.remind(now, rsu, self.is_attached_to(rsu));
         }
-        let Some((hops, to)) = self.pass_on(now, from, hops, said, out) else { return };
+        let passed = self.pass_on(now, from, reply.into(), is_reached, out);
+        let Some((hops, to)) = passed else { return };
         let relayed = HeartbeatReply { hops, ..*reply };
         self.context.radio.control(to, relayed, out, &mut self.context.counters);
     }
@@ -334,12 +334,11 @@ impl Obu {
         announcement: &Announcement<'_>,
         out: &mut Replies,
     ) {
-        let Announcement { rsu, origin, within_ds, mtu, hops, standby, .. } = *announcement;
-        let within = deciseconds(within_ds);
-        let said = Said { id: origin, mtu, rsu, within, is_reached: !standby };
+        let Announcement { rsu, standby, .. } = *announcement;
         let is_ours = self.is_attached_to(rsu);
         self.registration.remind(now, rsu, is_ours);
-        let Some((hops, to)) = self.pass_on(now, from, hops, said, out) else { return };
+        let passed = self.pass_on(now, from, announcement.into(), !standby, out);
+        let Some((hops, to)) = passed else { return };
         let between = (to, self.context.radio.mac);
         self.context.radio.ready(Kind::Announcement, out, &mut self.context.counters, |flat| {
             relay(frame, announcement, between, hops, flat);
@@ -347,16 +346,18 @@ impl Obu {
     }
 
     /// Where a word for an RSU goes on to, and hops from its origin then. `None`, and counted, when
-    /// it must go no further. Who says it without a hop on its way is our child.
+    /// it must go no further. Who says it without a hop on its way is our child. `is_reached`: the
+    /// RSU will send to it.
     fn pass_on(
         &mut self,
         now: Timestamp,
         from: Mac,
-        hops: u8,
-        said: Said,
+        word: WordFields,
+        is_reached: bool,
         out: &mut Replies,
     ) -> Option<(u8, Mac)> {
-        if said.id == self.context.id() {
+        let WordFields { rsu, origin, mtu, hops, .. } = word;
+        if origin == self.context.id() {
             self.context.counters.drop_reflected += 1;
             return None;
         }
@@ -364,14 +365,15 @@ impl Obu {
             self.context.counters.drop_hop_limit += 1;
             return None;
         }
-        let to = self.upstream_for_others(now, said.rsu, from, out)?;
-        let interval = self.routes.get(&said.rsu).map_or(Duration::ZERO, Route::interval);
-        let said = Said { within: said.within.min(timing::within_max(interval)), ..said };
+        let to = self.upstream_for_others(now, rsu, from, out)?;
+        let interval = self.routes.get(&rsu).map_or(Duration::ZERO, Route::interval);
+        let within = word.within.min(timing::within_max(interval));
+        let said = Said { id: origin, mtu, rsu, within, is_reached };
         // Who says it from the address of a neighbour that is another node is no child. One such
         // word would take that one's place; and neighbours that are each said to be the same child
         // of the others would pass a frame on to each other, twice at each hop.
         let neighbour = self.context.neighbours.get(from);
-        let is_another = neighbour.is_some_and(|known| known.id != said.id);
+        let is_another = neighbour.is_some_and(|known| known.id != origin);
         if hops == 0 && is_another {
             self.context.counters.drop_doubtful += 1;
         } else if hops == 0 {
@@ -379,9 +381,9 @@ impl Obu {
         } else {
             self.children.hear_behind(now, from, said);
         }
-        if said.is_reached {
+        if is_reached {
             // The RSU needs our upstream before it can answer.
-            self.register_for_others(now, said.rsu, out);
+            self.register_for_others(now, rsu, out);
         }
         Some((hops + 1, to))
     }
@@ -425,9 +427,4 @@ impl Obu {
             self.context.radio.control(mac, relayed, out, &mut self.context.counters);
         }
     }
-}
-
-/// What a message says in units of 0.1 s.
-fn deciseconds(ds: u16) -> Duration {
-    Duration::from_millis(100) * u32::from(ds)
 }

@@ -10,6 +10,7 @@ use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::control::announcement::{Announcement, Clients};
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
+use node_lib::messages::control::word::WordFields;
 use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
 
 use super::super::clients::Port;
@@ -144,17 +145,7 @@ impl Rsu {
         out: &mut Replies,
     ) {
         let obu = reply.origin;
-        if self.is_of_our_id(now, from, obu) {
-            return;
-        }
-        if reply.rsu != self.radio.id {
-            self.counters.drop_foreign += 1;
-            return;
-        }
-        let HeartbeatReply { order, epoch, via, mtu, hops, within_ds, at_risk_10ms, .. } = *reply;
-        let edge = self.edge(from, via, mtu, hops);
-        let (within, at_risk) = (self.within(within_ds), tens_of_ms(at_risk_10ms));
-        let says = Says { order, epoch, edge, within, at_risk };
+        let Some(says) = self.what_it_says(now, from, reply.into()) else { return };
         if reply.goodbye {
             let Farewell { was_attached, is_duel } = self.obus.hear_goodbye(now, reply, says);
             self.note_duel(now, obu, from, is_duel);
@@ -191,29 +182,34 @@ impl Rsu {
             self.clients.touch_owner(now, Port::Obu(obu));
         }
         self.note_duel(now, obu, from, is_duel);
-        let Some(answer) = self.obus.answer(now, reply, edge, verdict) else { return };
+        let Some(answer) = self.obus.answer(now, reply, says.edge, verdict) else { return };
         let Acknowledgement { status, epoch } = answer;
-        let way = self.obus.way_by(edge);
+        let way = self.obus.way_by(says.edge);
         // A question that finds no way takes none from those that do.
         let Some(way) = self.expect_way(obu, way) else { return };
         let is_question = matches!(status, AckStatus::SendAll | AckStatus::StaleEpoch);
         if is_question && !self.may_question(now, obu) {
             return;
         }
-        let about = About { seq: order.seq, epoch, digest: reply.digest, part: 0, parts: 1 };
+        let about = About { seq: reply.order.seq, epoch, digest: reply.digest, part: 0, parts: 1 };
         self.send_ack(obu, way, status, about, out);
     }
 
-    /// Who says that its upstream is this one. What came without a hop on its way came from the OBU
-    /// itself.
-    fn edge(&self, from: Mac, via: NodeId, mtu: u16, hops: u8) -> Edge {
-        let is_ours = via == self.radio.id && hops == 0;
-        Edge { via, mac: is_ours.then_some(from), mtu }
-    }
-
-    /// Within which time an OBU has its next word, from what it says in units of 0.1 s.
-    fn within(&self, ds: u16) -> Duration {
-        (Duration::from_millis(100) * u32::from(ds)).min(self.pace.said().interval() * WITHIN_MAX)
+    /// What a word says, if it is for us, and not of somebody with our id.
+    fn what_it_says(&mut self, now: Timestamp, from: Mac, word: WordFields) -> Option<Says> {
+        let WordFields { rsu, origin, order, epoch, via, mtu, hops, within, at_risk } = word;
+        if self.is_of_our_id(now, from, origin) {
+            return None;
+        }
+        if rsu != self.radio.id {
+            self.counters.drop_foreign += 1;
+            return None;
+        }
+        // What came without a hop on its way came from the OBU itself.
+        let is_child = via == rsu && hops == 0;
+        let edge = Edge { via, mac: is_child.then_some(from), mtu };
+        let within = within.min(self.pace.said().interval() * WITHIN_MAX);
+        Some(Says { order, epoch, edge, within, at_risk })
     }
 
     /// If two nodes say that they are this OBU, somebody should know.
@@ -289,18 +285,8 @@ impl Rsu {
         out: &mut Replies,
     ) {
         let Announcement { origin: obu, order, epoch, part, parts, digest, .. } = *announcement;
-        let Announcement { via, mtu, hops, within_ds, at_risk_10ms, .. } = *announcement;
-        if self.is_of_our_id(now, from, obu) {
-            return;
-        }
-        if announcement.rsu != self.radio.id {
-            self.counters.drop_foreign += 1;
-            return;
-        }
+        let Some(says) = self.what_it_says(now, from, announcement.into()) else { return };
         let before = self.obus.boot(obu);
-        let edge = self.edge(from, via, mtu, hops);
-        let (within, at_risk) = (self.within(within_ds), tens_of_ms(at_risk_10ms));
-        let says = Says { order, epoch, edge, within, at_risk };
         let (judged, claim) = self.obus.claim(now, announcement, says);
         self.reroute_what_was_at_risk(now, obu, out);
         let Judged { verdict, is_duel, evicted } = judged;
@@ -320,7 +306,7 @@ impl Rsu {
             // The way down that is known may be somebody else's.
             Claim::Stale(higher) => {
                 let about = About { epoch: higher, ..about };
-                let way = self.obus.way_by(edge);
+                let way = self.obus.way_by(says.edge);
                 self.answer(obu, way, AckStatus::StaleEpoch, about, out);
             }
             Claim::Accepted(accepted) => {
@@ -333,9 +319,4 @@ impl Rsu {
             }
         }
     }
-}
-
-/// As it is said.
-fn tens_of_ms(tens: u8) -> Duration {
-    Duration::from_millis(10) * u32::from(tens)
 }
