@@ -44,6 +44,7 @@
 //!
 //! Without a route, `boot` to `hop_limit` are zero.
 
+use super::heartbeat::Heartbeat;
 use crate::mac::NodeId;
 use crate::messages::flags::{STRIDE, stride_flags};
 use crate::messages::format::Format;
@@ -168,7 +169,7 @@ pub struct ProbeAnswer {
     pub route: Option<AnsweredRoute>,
 }
 
-/// The route in a [`ProbeAnswer`]: what a heartbeat of the sender would say.
+/// The route in a [`ProbeAnswer`]: what a heartbeat of the sender says, or would say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnsweredRoute {
     /// Boot count and sequence of the last heartbeat of the RSU.
@@ -186,6 +187,20 @@ pub struct AnsweredRoute {
     /// Of the heartbeats that the RSU sends the sender brings every one, every second or every
     /// fourth.
     pub stride: u8,
+}
+
+impl From<&Heartbeat> for AnsweredRoute {
+    fn from(heartbeat: &Heartbeat) -> Self {
+        Self {
+            order: heartbeat.order,
+            rhythm: heartbeat.rhythm,
+            via: heartbeat.via,
+            cost: heartbeat.cost,
+            hop_limit: heartbeat.hop_limit,
+            hops: heartbeat.hops,
+            stride: heartbeat.stride,
+        }
+    }
 }
 
 impl ProbeAnswer {

@@ -10,10 +10,10 @@ use node_lib::messages::control::ack::AnnouncementAck;
 use node_lib::messages::control::announcement::Announcement;
 use node_lib::messages::control::announcement::ready::relay;
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
-use node_lib::messages::control::probe::{Probe, ProbeAnswer};
+use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::Withdrawal;
 use node_lib::messages::control::word::WordFields;
-use node_lib::messages::{Kind, MAX_HOPS, Rhythm};
+use node_lib::messages::{Kind, MAX_HOPS};
 use node_lib::{Boot, Mac, NodeId, Timestamp};
 
 use crate::control::link::neighbour::HeardAs;
@@ -57,21 +57,8 @@ impl Obu {
                 neighbour.note_proof(now);
             }
         }
-        let is_believed = self.hear_advert(
-            now,
-            from,
-            heartbeat.sender,
-            heartbeat.rsu,
-            Advert {
-                distance: Distance { order: heartbeat.order, hops: heartbeat.hops },
-                cost: heartbeat.cost,
-                hop_limit: heartbeat.hop_limit,
-                via: heartbeat.via,
-                mtu: heartbeat.mtu,
-                stride: heartbeat.stride,
-            },
-            heartbeat.rhythm,
-        );
+        let Heartbeat { rsu, sender, mtu, .. } = *heartbeat;
+        let is_believed = self.hear_route(now, from, (sender, mtu), rsu, heartbeat.into());
         if is_believed && let Some(route) = self.routes.get_mut(&heartbeat.rsu) {
             route.note_heartbeat(&self.context, now, from, heartbeat);
             if self.attached.is_none_or(|attached| attached.rsu == heartbeat.rsu) {
@@ -124,17 +111,18 @@ impl Obu {
         Some(Sender { us, has_restarted: heard == HeardAs::Restarted })
     }
 
-    /// A neighbour says what way it has to an RSU. Returns whether it is believed.
-    fn hear_advert(
+    /// A neighbour says what way it has to an RSU, and which packets pass it. Returns whether it is
+    /// believed.
+    fn hear_route(
         &mut self,
         now: Timestamp,
         from: Mac,
-        id: NodeId,
+        (id, mtu): (NodeId, u16),
         rsu: NodeId,
-        advert: Advert,
-        rhythm: Rhythm,
+        route: AnsweredRoute,
     ) -> bool {
-        if rsu == self.context.id() || advert.distance.hops >= MAX_HOPS {
+        let AnsweredRoute { order, rhythm, via, cost, hop_limit, hops, stride } = route;
+        if rsu == self.context.id() || hops >= MAX_HOPS {
             return false;
         }
         if !self.routes.contains_key(&rsu) {
@@ -147,6 +135,8 @@ impl Obu {
             self.routes.insert(rsu, Route::new(rsu, rhythm, obus, now));
         }
         let Some(route) = self.routes.get_mut(&rsu) else { return false };
+        let advert =
+            Advert { distance: Distance { order, hops }, cost, hop_limit, via, mtu, stride };
         let learned = route.hear(&self.context, now, from, id, advert, rhythm);
         if learned == Learned::Doubtful {
             self.context.counters.drop_doubtful += 1;
@@ -246,21 +236,7 @@ impl Obu {
         self.solicitation.hear_answer(answer.asker, answer.nonce);
         match answer.route {
             Some(route) => {
-                self.hear_advert(
-                    now,
-                    from,
-                    answer.sender,
-                    answer.rsu,
-                    Advert {
-                        distance: Distance { order: route.order, hops: route.hops },
-                        cost: route.cost,
-                        hop_limit: route.hop_limit,
-                        via: route.via,
-                        mtu: answer.mtu,
-                        stride: route.stride,
-                    },
-                    route.rhythm,
-                );
+                self.hear_route(now, from, (answer.sender, answer.mtu), answer.rsu, route);
             }
             None => {
                 if let Some(route) = self.routes.get_mut(&answer.rsu) {
