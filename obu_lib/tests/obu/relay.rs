@@ -198,8 +198,36 @@ fn between_with_standby() -> Talk {
     t.hear_packet(B, US, withdrawal_of_the_other(B));
     live_at(&mut t, 200, [(RSU, A, 1), (OTHER_RSU, E, 1)]);
     assert_eq!(t.obu.upstream_for(id(OTHER_RSU)), Some(id(E)));
+    assert_eq!(said_there(&t), [], "nothing goes this way: the next reply says it");
     t.clear();
     t
+}
+
+#[test]
+fn who_stands_by_mentions_its_new_upstream_in_the_next_reply() {
+    let mut t = between_with_standby();
+    live_at(&mut t, 2500, [(RSU, A, 1), (OTHER_RSU, E, 1)]);
+    let said: Vec<_> = said_there(&t).iter().map(|reply| (reply.via, reply.acknowledge)).collect();
+    assert!(!said.is_empty() && said.iter().all(|said| *said == (id(E), false)), "{said:?}");
+}
+
+#[test]
+fn a_relay_reminds_the_rsu_its_child_asks_and_not_the_one_it_stands_by_at() {
+    const THIRD: Mac = Mac([2, 0, 0, 0, 0, 0xfc]);
+    let mut t = between_with_standby();
+    t.prove_towards(THIRD, D, 4);
+    t.acknowledge_all();
+    let mut said_after = |seq, acknowledge| {
+        t.clear();
+        let word = HeartbeatReply { acknowledge, ..reply(C, THIRD, seq, 0, false) };
+        t.hear_packet(C, US, word.into());
+        let ours = t.replies_sent().into_iter().filter(|reply| reply.origin == id(US));
+        ours.map(|reply| (reply.rsu, reply.via)).collect::<Vec<_>>()
+    };
+    let mentioned = [(id(THIRD), id(D))];
+    assert_eq!(said_after(1, false), mentioned);
+    assert_eq!(said_after(2, false), [], "that is said every now and then");
+    assert_eq!(said_after(3, true), mentioned, "it may have been lost");
 }
 
 #[test]
