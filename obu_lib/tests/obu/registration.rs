@@ -282,6 +282,29 @@ fn a_reply_about_once_a_second_says_what_was_heard_and_how_long_ago() {
     assert!((8..=13).contains(&replies), "{replies}");
 }
 
+/// The RSU measures the round trip by it.
+#[test]
+fn the_first_reply_through_another_upstream_says_how_long_ago_the_heartbeat_came() {
+    let mut t = known();
+    t.tap(CAMERA, SERVER);
+    t.pass(t.now + 60);
+    t.acknowledge(A);
+    let seq = t.beat(A, 1);
+    t.hear(t.now, B, Heard::heartbeat(seq, 1));
+    t.prove(B, seq, 1);
+    let seq = t.beat(A, 1);
+    t.hear(t.now, B, Heard::heartbeat(seq, 1));
+    t.pass(t.now + 70);
+    t.tap(CAMERA, SERVER);
+    t.clear();
+    t.hear(t.now, A, Heard::Withdrawal { goodbye: false });
+    assert_eq!(t.obu.attachment(), attached(RSU, B, 2));
+    t.pass(t.now + 5);
+    let said = t.replies_sent();
+    let first = said.iter().find(|reply| reply.via == id(B)).expect("it says so at once");
+    assert_eq!((first.answers.0, first.held_100us / 100), (seq, 7), "{first:?}");
+}
+
 #[test]
 fn replies_and_announcements_share_one_order_that_only_grows() {
     let mut t = known();

@@ -318,11 +318,11 @@ impl Obu {
             Some(to) => {
                 if let Some(route) = self.routes.get_mut(&to.rsu) {
                     route.begin_watch(&self.context, now);
-                    let seq = route.newest().seq;
+                    let (seq, heard_at) = (route.newest().seq, route.newest_at());
                     let every = route.reply_every();
                     let via = route.id_of(to.upstream).unwrap_or(NodeId::NONE);
                     self.registration.begin(&mut self.context, now, (to.rsu, via), every);
-                    self.registration.note_heartbeat(now, seq);
+                    self.registration.note_heartbeat(heard_at, seq);
                 }
             }
             None => {
