@@ -170,7 +170,7 @@ impl Registration {
         self.relayed.remove(&rsu);
         self.attached.via = via;
         if self.is_known_at(rsu) {
-            return self.attached.tell(Word::Upstream, Why::Change, self.order, now + wait);
+            return self.attached.tell(Word::Upstream(Why::Change), self.order, now + wait);
         }
         self.known_at = None;
         self.epoch = self.epoch.saturating_add(1);
@@ -178,7 +178,7 @@ impl Registration {
             self.standby = None;
         }
         let at = now + wait * ANNOUNCE_SLOWER;
-        self.attached.tell(Word::Set(Acked::default()), Why::News, self.order, at);
+        self.attached.tell(Word::Set(Acked::default()), self.order, at);
         self.attached.reply_at = now + context.random.jitter(reply_every, 25);
     }
 
@@ -197,7 +197,7 @@ impl Registration {
     /// Announces the present set until it is acknowledged.
     pub(crate) fn announce(&mut self, now: Timestamp) {
         self.known_at = None;
-        self.attached.tell(Word::Set(Acked::default()), Why::News, self.order, now);
+        self.attached.tell(Word::Set(Acked::default()), self.order, now);
     }
 
     /// An RSU started again: it has forgotten all it was told. Many others have to tell it in this
@@ -218,14 +218,14 @@ impl Registration {
             self.known_at = None;
         }
         if ours {
-            self.attached.tell(all, Why::News, self.order, at);
+            self.attached.tell(all, self.order, at);
         }
         if let Some(standby) = self.standby.as_mut().filter(|standby| standby.rsu == rsu) {
             standby.acknowledged = false;
-            standby.telling.tell(all, Why::News, self.order, at);
+            standby.telling.tell(all, self.order, at);
         }
         if let Some(telling) = self.relayed.get_mut(&rsu) {
-            telling.tell(Word::Upstream, Why::News, self.order, at);
+            telling.tell(Word::Upstream(Why::News), self.order, at);
             telling.reply_at = at;
         }
     }
@@ -235,14 +235,14 @@ impl Registration {
         self.announce(now);
         if let Some(standby) = &mut self.standby {
             standby.acknowledged = false;
-            standby.telling.tell(Word::Set(Acked::default()), Why::News, self.order, now);
+            standby.telling.tell(Word::Set(Acked::default()), self.order, now);
         }
     }
 
     /// RSUs that others go to through us, and relays on the way there, must know where we are.
     pub(crate) fn tell_relayed(&mut self, now: Timestamp) {
         for telling in self.relayed.values_mut() {
-            telling.tell(Word::Upstream, Why::News, self.order, now);
+            telling.tell(Word::Upstream(Why::News), self.order, now);
             telling.reply_at = now;
         }
     }
@@ -298,7 +298,7 @@ impl Registration {
         }
         self.standby = rsu.map(|rsu| {
             let mut telling = Telling::new(now);
-            telling.tell(Word::Set(Acked::default()), Why::News, self.order, now);
+            telling.tell(Word::Set(Acked::default()), self.order, now);
             self.relayed.remove(&rsu);
             Standby { rsu, telling, acknowledged: false }
         });
@@ -344,7 +344,7 @@ impl Registration {
         if now >= telling.reply_at && telling.pending.is_none() && is_attached && towards.is_used {
             telling.replies += 1;
             if telling.replies > REPLIES_UNACKNOWLEDGED {
-                telling.tell(Word::Upstream, Why::Check, last, now);
+                telling.tell(Word::Upstream(Why::Check), last, now);
             }
         }
         let is_mentioned = self.tell_if_due(context, now, towards, reply_every, out);
@@ -383,7 +383,8 @@ impl Registration {
         let Some(pending) = telling.pending.as_mut().filter(is_due) else {
             return false;
         };
-        let may_mention = pending.why == Why::Change || towards.standing == Standing::Relay;
+        let may_mention =
+            pending.word == Word::Upstream(Why::Change) || towards.standing == Standing::Relay;
         if may_mention && pending.attempts == 0 && !towards.is_used {
             // On a radio that fades an idle vehicle may change its upstream every other second. It
             // mentions it in a reply: now at its own RSU, and in the next at others.
@@ -409,7 +410,7 @@ impl Registration {
             let word = pending.word;
             self.unanswered += u32::from(is_attached);
             match word {
-                Word::Upstream => {
+                Word::Upstream(_) => {
                     let flags = Flags { acknowledge: true, ..Flags::default() };
                     self.reply(context, now, towards, reply_every, flags, out);
                     let next = context.random.jitter(reply_every, 25);
@@ -483,15 +484,13 @@ impl Registration {
         }
         match ack.status {
             AckStatus::Accepted | AckStatus::Known if self.is_answered_by(ack) => {
-                let is_set =
-                    matches!(self.attached.pending, Some(Pending { word: Word::Set(_), .. }));
-                let is_check = self.attached.pending.as_ref().is_some_and(|p| p.why == Why::Check);
+                let word = self.attached.pending.as_ref().map(|pending| pending.word);
                 let attempts = self.attached.note_ack(&self.announcements, ack);
                 let Some(attempts) = attempts else { return false };
-                if is_check {
+                if word == Some(Word::Upstream(Why::Check)) {
                     return false;
                 }
-                if is_set {
+                if matches!(word, Some(Word::Set(_))) {
                     self.known_at = Some(ack.rsu);
                 }
                 context.event(Event::Acknowledged { rsu: ack.rsu, epoch: self.epoch, attempts });
@@ -522,7 +521,7 @@ impl Registration {
         if let Some(telling) = self.relayed.get_mut(&ack.rsu) {
             if ack.status == AckStatus::SendAll {
                 // It wants to know whether we are still there.
-                telling.tell(Word::Upstream, Why::News, self.order, now);
+                telling.tell(Word::Upstream(Why::News), self.order, now);
             } else if is_present {
                 telling.note_ack(&self.announcements, ack);
             }
@@ -539,7 +538,7 @@ impl Registration {
             }
             AckStatus::SendAll => {
                 standby.acknowledged = false;
-                standby.telling.tell(Word::Set(Acked::default()), Why::News, self.order, now);
+                standby.telling.tell(Word::Set(Acked::default()), self.order, now);
             }
             _ => {}
         }
@@ -571,7 +570,7 @@ impl Registration {
         self.epoch = known.saturating_add(1);
         self.announce_to_all(now);
         if let Some(telling) = self.relayed.get_mut(&ack.rsu) {
-            telling.tell(Word::Upstream, Why::News, self.order, now);
+            telling.tell(Word::Upstream(Why::News), self.order, now);
         }
     }
 

@@ -30,7 +30,6 @@ pub mod feasibility;
 mod headcount;
 mod loss;
 mod prediction;
-
 mod suppression;
 mod upstream;
 mod way;
@@ -41,7 +40,6 @@ use doubt::Doubt;
 use headcount::Headcount;
 pub(crate) use loss::Loss;
 pub(crate) use prediction::Predicted;
-
 use suppression::Suppression;
 pub(crate) use upstream::is_better;
 

@@ -7,7 +7,7 @@ use super::heartbeat::HeartbeatReply;
 use crate::mac::NodeId;
 use crate::order::Order;
 
-/// The fields that both kinds of words have, as they stand in the message.
+/// The fields that both kinds of words have; spans as such, and not in the units of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WordFields {
     /// For whom.

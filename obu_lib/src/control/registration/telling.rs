@@ -14,13 +14,13 @@ pub(super) const REPEAT_FIRST: Duration = Duration::from_millis(20);
 /// What is to be acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Word {
-    /// Who our upstream is.
-    Upstream,
+    /// Who our upstream is, and why that is said.
+    Upstream(Why),
     /// That, and all clients. These parts are known.
     Set(Acked),
 }
 
-/// Why a word is said.
+/// Why an RSU is told who our upstream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
     /// The RSU may know nothing of us.
@@ -51,7 +51,6 @@ pub(super) enum Stage {
 #[derive(Clone, Debug)]
 pub(super) struct Pending {
     pub(super) word: Word,
-    pub(super) why: Why,
     pub(super) stage: Stage,
     /// An answer to an older word of ours says nothing.
     pub(super) since: Seq,
@@ -84,11 +83,10 @@ impl Telling {
         Self { via: NodeId::NONE, pending: None, reply_at: now, replies: 0 }
     }
 
-    pub(super) fn tell(&mut self, word: Word, why: Why, last: Order, at: Timestamp) {
+    pub(super) fn tell(&mut self, word: Word, last: Order, at: Timestamp) {
         self.replies = 0;
         self.pending = Some(Pending {
             word,
-            why,
             stage: Stage::Unsaid,
             since: last.next().seq,
             attempts: 0,
@@ -118,12 +116,12 @@ impl Telling {
         let is_known = before != NodeId::NONE;
         match &self.pending {
             Some(Pending { word: Word::Set(_), .. }) => {
-                self.tell(Word::Set(Acked::default()), Why::News, last, at);
+                self.tell(Word::Set(Acked::default()), last, at);
             }
-            None | Some(Pending { why: Why::Change, .. }) if is_known => {
-                self.tell(Word::Upstream, Why::Change, last, at);
+            None | Some(Pending { word: Word::Upstream(Why::Change), .. }) if is_known => {
+                self.tell(Word::Upstream(Why::Change), last, at);
             }
-            _ => self.tell(Word::Upstream, Why::News, last, at),
+            _ => self.tell(Word::Upstream(Why::News), last, at),
         }
     }
 
@@ -138,7 +136,7 @@ impl Telling {
             }
             return;
         }
-        self.tell(Word::Upstream, Why::Check, last, at);
+        self.tell(Word::Upstream(Why::Check), last, at);
     }
 
     /// The RSU answers: the attempts it took, once all is known that it was to know.
@@ -149,7 +147,7 @@ impl Telling {
     ) -> Option<u32> {
         let pending = self.pending.as_mut().filter(|pending| ack.seq >= pending.since)?;
         let is_done = match (&mut pending.word, ack.status) {
-            (Word::Upstream, AckStatus::Accepted | AckStatus::Known) => true,
+            (Word::Upstream(_), AckStatus::Accepted | AckStatus::Known) => true,
             (Word::Set(acked), AckStatus::Accepted) => {
                 acked.note(ack.part);
                 of.is_complete(acked)
