@@ -193,9 +193,7 @@ fn what_an_answer_to_somebody_behind_us_shows_that_the_rsu_knows_is_no_news_late
 fn in_doubt_the_rsu_hears_since_when() {
     let mut t = Talk::settled_behind_with(A, Policy { rerouting: true, ..Default::default() });
     t.acknowledge(A);
-    let seq = t.beat(A, 1);
-    t.hear(t.now, B, Heard::heartbeat(seq, 1));
-    t.prove(B, seq, 1);
+    t.prove_beside_a(B);
     t.tap(CAMERA, SERVER);
     t.clear();
     while t.obu.counters().upstream_doubted == 0 {
@@ -229,9 +227,7 @@ fn it_does_not_go_back_to_whom_it_came_from() {
 fn without_rerouting_nothing_of_this_happens() {
     let mut t = Talk::settled_behind_with(A, Policy { rerouting: false, ..Default::default() });
     t.acknowledge(A);
-    let seq = t.beat(A, 1);
-    t.hear(t.now, B, Heard::heartbeat(seq, 1));
-    t.prove(B, seq, 1);
+    t.prove_beside_a(B);
     t.clear();
     t.tap(CAMERA, SERVER);
     until_a_is_dead(&mut t);

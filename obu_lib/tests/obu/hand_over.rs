@@ -339,9 +339,7 @@ fn the_change_of_an_idle_obu_is_settled_as_well_and_counted_once() {
 fn in_doubt() -> Talk {
     let mut t = Talk::settled_behind(A);
     t.acknowledge(A);
-    let seq = t.beat(A, 1);
-    t.hear(t.now, B, Heard::heartbeat(seq, 1));
-    t.prove(B, seq, 1);
+    t.prove_beside_a(B);
     t.tap(CAMERA, SERVER);
     t.answer_probes_of(A);
     t.pass(t.now + 60);
@@ -488,9 +486,7 @@ fn without_duplication_nothing_is_sent_twice() {
     let policy = obu_lib::Policy { duplication: false, ..Default::default() };
     let mut t = Talk::settled_behind_with(A, policy);
     t.acknowledge(A);
-    let seq = t.beat(A, 1);
-    t.hear(t.now, B, Heard::heartbeat(seq, 1));
-    t.prove(B, seq, 1);
+    t.prove_beside_a(B);
     for _ in 0..30 {
         t.tap(CAMERA, SERVER);
         t.pass(t.now + 5);

@@ -10,9 +10,7 @@ use crate::talk::{A, B, CAMERA, Heard, RSU, SERVER, Talk, attached, id};
 fn a_silent_upstream_is_given_up_within_three_intervals_and_the_next_one_used() {
     let mut t = Talk::settled_behind(A);
     t.acknowledge(A);
-    let seq = t.beat(A, 1);
-    t.hear(t.now, B, Heard::heartbeat(seq, 1));
-    t.prove(B, seq, 1);
+    t.prove_beside_a(B);
     // From here on A says nothing, while B brings every heartbeat.
     let silent_from = t.now;
     t.events();
@@ -44,9 +42,7 @@ fn nobody_is_upstream_longer_than_three_intervals_after_its_last_word() {
     t.tap(CAMERA, SERVER);
     t.pass(t.now + 60);
     t.acknowledge(A);
-    let seq = t.beat(A, 1);
-    t.hear(t.now, B, Heard::heartbeat(seq, 1));
-    t.prove(B, seq, 1);
+    t.prove_beside_a(B);
     // B speaks for the last time; A somewhat later, so that it is given up shortly before B would
     // be.
     let last = t.now + 10;

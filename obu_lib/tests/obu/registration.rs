@@ -211,9 +211,7 @@ fn a_new_upstream_before_the_rsu_knows_all_is_announced_with_a_higher_epoch() {
     let mut t = Talk::settled_behind(A);
     // The RSU does not know them any more: all is announced, and not answered yet.
     t.acknowledge(A);
-    let seq = t.beat(A, 1);
-    t.hear(t.now, B, Heard::heartbeat(seq, 1));
-    t.prove(B, seq, 1);
+    t.prove_beside_a(B);
     t.hear(t.now, A, Heard::Ack { epoch: 0, status: AckStatus::SendAll, digest: 0 });
     let (_, first, _) = t.sent_announcement();
     t.clear();
@@ -289,9 +287,7 @@ fn the_first_reply_through_another_upstream_says_how_long_ago_the_heartbeat_came
     t.tap(CAMERA, SERVER);
     t.pass(t.now + 60);
     t.acknowledge(A);
-    let seq = t.beat(A, 1);
-    t.hear(t.now, B, Heard::heartbeat(seq, 1));
-    t.prove(B, seq, 1);
+    t.prove_beside_a(B);
     let seq = t.beat(A, 1);
     t.hear(t.now, B, Heard::heartbeat(seq, 1));
     t.pass(t.now + 70);
@@ -318,9 +314,7 @@ fn replies_and_announcements_share_one_order_that_only_grows() {
 
 /// A has no way any more, and B is upstream.
 fn b_takes_over(t: &mut Talk) {
-    let seq = t.beat(A, 1);
-    t.hear(t.now, B, Heard::heartbeat(seq, 1));
-    t.prove(B, seq, 1);
+    t.prove_beside_a(B);
     t.clear();
     t.hear(t.now, A, Heard::Withdrawal { goodbye: false });
     assert_eq!(t.obu.attachment(), attached(RSU, B, 2));

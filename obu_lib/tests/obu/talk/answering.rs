@@ -100,6 +100,13 @@ impl Talk {
         panic!("{who} was never asked");
     }
 
+    /// A brings a heartbeat, `who` brings it as well, and shows that it hears us.
+    pub(crate) fn prove_beside_a(&mut self, who: Mac) {
+        let seq = self.beat(A, 1);
+        self.hear(self.now, who, Heard::heartbeat(seq, 1));
+        self.prove(who, seq, 1);
+    }
+
     /// `who`, one hop from the RSU, answers what it was asked.
     pub(crate) fn answer_probes_of(&mut self, who: Mac) {
         if let Some(nonce) = self.last_probe(who) {

@@ -121,9 +121,7 @@ impl Talk {
     pub(crate) fn between_with(policy: Policy) -> Self {
         let mut t = Self::settled_behind_with(A, policy);
         t.acknowledge(A);
-        let seq = t.beat(A, 1);
-        t.hear(t.now, B, Heard::heartbeat(seq, 1));
-        t.prove(B, seq, 1);
+        t.prove_beside_a(B);
         t.hear(t.now, C, Heard::Reply { origin: C, seq: 1, hops: 0 });
         t.clear();
         t
