@@ -455,6 +455,10 @@ impl<N: Node> Node for Recorded<N> {
         self.node.candidates(now)
     }
 
+    fn upstream_for(&self, rsu: NodeId) -> Option<NodeId> {
+        self.node.upstream_for(rsu)
+    }
+
     fn counters(&self) -> &Counters {
         self.node.counters()
     }

@@ -243,6 +243,10 @@ impl<N: Node> Node for Watched<N> {
         self.node.candidates(now)
     }
 
+    fn upstream_for(&self, rsu: NodeId) -> Option<NodeId> {
+        self.node.upstream_for(rsu)
+    }
+
     fn snapshot(&self, now: Timestamp) -> Snapshot {
         self.node.snapshot(now)
     }

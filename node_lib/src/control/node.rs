@@ -229,6 +229,12 @@ pub trait Node {
         0
     }
 
+    /// The neighbour to which the node sends frames for this RSU, its own and those of others; none
+    /// for an RSU, and for an OBU that knows no way there.
+    fn upstream_for(&self, _rsu: NodeId) -> Option<NodeId> {
+        None
+    }
+
     /// How the node stands. Made when somebody asks, and never for a packet; it may allocate.
     fn snapshot(&self, _now: Timestamp) -> Snapshot {
         Snapshot::of(self.id(), NodeRole::Other)

@@ -571,6 +571,10 @@ impl Node for Obu {
         LINGER
     }
 
+    fn upstream_for(&self, rsu: NodeId) -> Option<NodeId> {
+        Self::upstream_for(self, rsu)
+    }
+
     fn candidates(&self, now: Timestamp) -> usize {
         let route = self.attached.and_then(|attached| self.routes.get(&attached.rsu));
         route.map_or(0, |route| route.candidates_in_reach(&self.context, now))

@@ -105,6 +105,12 @@ impl World {
         Some(self.node(node)?.candidates(self.clock(node)?))
     }
 
+    /// The neighbour to which a node sends frames for this RSU
+    /// ([`Node::upstream_for`](node_lib::control::node::Node::upstream_for)).
+    pub fn upstream_for(&self, node: NodeIndex, rsu: NodeId) -> Option<NodeId> {
+        self.node(node)?.upstream_for(rsu)
+    }
+
     /// The boot count of the last start of a node that came as far as sending.
     pub fn boot(&self, node: NodeIndex) -> Option<Boot> {
         self.slots.get(node.0)?.details.boot

@@ -549,6 +549,11 @@ impl Node for Model {
         rsu.and_then(|rsu| self.ranking.way(*rsu)).map_or(0, |way| way.choices)
     }
 
+    fn upstream_for(&self, rsu: NodeId) -> Option<NodeId> {
+        let rsu = self.rsus.iter().find(|known| NodeId::from(**known) == rsu)?;
+        Some(self.ranking.way(*rsu)?.next_hop.into())
+    }
+
     fn counters(&self) -> &Counters {
         &self.counters
     }

@@ -206,6 +206,10 @@ impl Node for Ideal {
         usize::from(self.attachment.is_some())
     }
 
+    fn upstream_for(&self, rsu: NodeId) -> Option<NodeId> {
+        self.attachment.filter(|to| to.rsu == rsu).map(|to| to.upstream)
+    }
+
     fn counters(&self) -> &Counters {
         &self.counters
     }

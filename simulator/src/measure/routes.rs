@@ -102,14 +102,17 @@ impl Routes {
         }
     }
 
-    /// After how many hops upstreams lead from here to an RSU, over links that are there.
+    /// After how many hops upstreams lead from here to the RSU it is attached to, over links that
+    /// are there. A relay may be attached to another one: its way to this one counts.
     fn working_hops(&self, world: &World, graph: &Graph, obu: NodeIndex) -> Option<u64> {
+        let rsu = world.attachment(obu)?.rsu;
+        let end = *self.ids.get(&rsu)?;
         let mut at = obu;
         for hops in 0..HOPS_MAX {
-            let Some(attachment) = world.attachment(at) else {
-                return self.rsus.contains(&at).then_some(hops);
-            };
-            let next = *self.ids.get(&attachment.upstream)?;
+            if at == end {
+                return Some(hops);
+            }
+            let next = *self.ids.get(&world.upstream_for(at, rsu)?)?;
             if !graph.is_linked(at.0, next.0) {
                 return None;
             }

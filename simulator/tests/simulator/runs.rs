@@ -540,3 +540,46 @@ fn a_table_of_links_has_a_row_per_pair_in_range_and_one_when_it_leaves() {
         assert!(rows.iter().any(|row| (row.0, row.1, row.2) == (time, to, from)));
     }
 }
+
+/// At 11 s the relay goes to the second RSU. The vehicle behind it stays with the first, to which
+/// the relay still brings it, for 20 s.
+const TWO_WAYS: &str = r#"
+about = "A relay whose RSU is another than that of the vehicle behind it"
+duration = "40s"
+warm_up = "25s"
+sample_every = "20ms"
+radio.trace = "links.csv"
+lan = [{ id = "road" }]
+rsu = [
+    { id = "rsu1", position_m = [0, 0], lan = "road" },
+    { id = "rsu2", position_m = [0, 50], lan = "road" },
+]
+obu = [{ id = "relay", position_m = [100, 0] }, { id = "far", position_m = [200, 0] }]
+link = [{ from = "relay", to = "far" }]
+"#;
+
+const THEIR_LINKS: &str = "\
+time_s,from,to,loss,delay_us
+0,rsu1,relay,0,50
+0,relay,rsu1,0,50
+8,rsu1,relay,0.3,50
+8,relay,rsu1,0.3,50
+8,rsu2,relay,0,50
+8,relay,rsu2,0,50
+30,rsu1,relay,1,50
+30,relay,rsu1,1,50
+";
+
+#[test]
+fn every_link_to_the_rsu_of_a_vehicle_counts_and_not_to_that_of_its_relay() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("ways.toml");
+    std::fs::write(&file, TWO_WAYS).unwrap();
+    std::fs::write(directory.path().join("links.csv"), THEIR_LINKS).unwrap();
+    let (record, _) = run_with(&Source::open(&file).unwrap(), &[], 1);
+    let routes = record.routes;
+    assert_eq!(routes.routed, routes.reachable, "each has a way all the time");
+    // From the end of its link to the first RSU until it is known to be gone, 0.27 s.
+    let gone = routes.reachable - routes.working;
+    assert!((10..=15).contains(&gone), "{gone} samples of 20 ms");
+}
