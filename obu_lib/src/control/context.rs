@@ -14,6 +14,7 @@ use node_lib::{Mac, NodeId, Timestamp};
 
 use super::budget::Budget;
 use super::timing;
+use crate::control::link::floor::SignalFloor;
 use crate::control::link::neighbour::Neighbours;
 use crate::{Policy, Thresholds};
 
@@ -68,6 +69,8 @@ pub(crate) struct Context {
     pub(crate) hello: u32,
     /// Hellos over which a link is judged fading.
     pub(crate) hello_history: u32,
+    /// How weak a signal may get before its link ends.
+    pub(crate) floor: SignalFloor,
     /// When the trend of a link is reason to leave it.
     pub(crate) thresholds: Thresholds,
     /// Where we and our neighbours are.

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`neighbour`] | who is in radio range, and how well each direction of the link works |
 //! | [`trend`] | where a link is going |
+//! | [`floor`] | how weak a signal may get before its link ends |
 
+pub(crate) mod floor;
 pub mod neighbour;
 pub mod trend;

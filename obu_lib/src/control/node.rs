@@ -35,6 +35,7 @@ use super::registration::{Flags, Registration};
 use super::route::Route;
 use super::solicitation::{Asked, Solicitation};
 use super::timing;
+use crate::control::link::floor::SignalFloor;
 use crate::control::link::neighbour::Neighbours;
 use crate::control::route::feasibility::Distance;
 use crate::{Config, Settings};
@@ -184,6 +185,7 @@ impl Obu {
             neighbours: Neighbours::new(),
             heard_lately: 0,
             random: Random::new(seed),
+            floor: SignalFloor::default(),
             counters: Counters::default(),
             events: Events::default(),
             started: now,
@@ -441,6 +443,7 @@ impl Node for Obu {
     fn handle_signal(&mut self, now: Timestamp, from: Mac, dbm: i8) {
         if let Some(neighbour) = self.context.neighbours.get_mut(from) {
             neighbour.note_signal(now, dbm);
+            self.context.floor.note(now, dbm);
         }
     }
 

@@ -39,7 +39,7 @@ pub(crate) use count::Learned;
 use doubt::Doubt;
 use headcount::Headcount;
 pub(crate) use loss::Loss;
-pub(crate) use prediction::Predicted;
+pub(crate) use prediction::{Predicted, ends};
 use suppression::Suppression;
 pub(crate) use upstream::is_better;
 

@@ -4,14 +4,14 @@ use node_lib::control::event::{Cause, Event, HandOver};
 use node_lib::control::node::Node;
 use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::control::heartbeat::HeartbeatReply;
-use node_lib::{Mac, NodeId, Timestamp};
+use node_lib::{Mac, NodeId};
 
 use crate::talk::{
     A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, all_but, attached, id, last, next,
 };
 
 /// Attached to an RSU heard directly; another one is heard as well as it, and has proven itself.
-fn between_two_rsus() -> Talk {
+pub(super) fn between_two_rsus() -> Talk {
     let mut t = Talk::new();
     t.hear(100, RSU, Heard::heartbeat(1, 0));
     let nonce = t.sent_probe(RSU);
@@ -31,7 +31,7 @@ fn between_two_rsus() -> Talk {
 }
 
 /// 100 ms pass; both send a heartbeat and answer what they were asked.
-fn beat_of_both(t: &mut Talk) {
+pub(super) fn beat_of_both(t: &mut Talk) {
     t.pass(t.now + 100);
     t.seq += 1;
     for rsu in [RSU, OTHER_RSU] {
@@ -70,14 +70,14 @@ fn floods(t: &mut Talk, rsu: Mac, ago: u32, number: u32) -> bool {
 
 /// The other RSU acknowledges that we may come, or have come, as soon as it was told: a few
 /// OBUs share the radio.
-fn acknowledge_there(t: &mut Talk) {
+pub(super) fn acknowledge_there(t: &mut Talk) {
     t.pass(t.now + 5);
     let mut words = t.words().into_iter().filter(|word| word.rsu == OTHER_RSU);
     let last = words.next_back().expect("a word to it");
     t.answer(OTHER_RSU, last, AckStatus::Accepted);
 }
 
-fn records(t: &mut Talk) -> Vec<HandOver> {
+pub(super) fn records(t: &mut Talk) -> Vec<HandOver> {
     let record = |event| match event {
         Event::HandOver(record) => Some(record),
         _ => None,
@@ -191,56 +191,6 @@ fn a_client_that_comes_is_told_to_both_and_the_next_does_not_expect_it_before_it
     let told: Vec<_> = t.announced().into_iter().map(|(to, _, _, standby)| (to, standby)).collect();
     assert_eq!(told, [(RSU, false), (OTHER_RSU, true)]);
     assert!(!is_expected(&mut t));
-}
-
-/// The signal of our RSU falls by 10 dB a second, that of the other one rises as fast; nothing is
-/// lost. Reported as drivers do: now and then, and not with the frames. Ends with the change of
-/// RSU, or when ours is 40 dB weaker.
-fn one_fades_and_the_other_comes(t: &mut Talk, reported: bool) {
-    for step in 0..40_i8 {
-        beat_of_both(t);
-        if reported {
-            let now = Timestamp::from_millis(t.now);
-            t.obu.handle_signal(now, RSU, -50 - step);
-            t.obu.handle_signal(now, OTHER_RSU, -90 + step);
-        }
-        if t.obu.attachment() == attached(OTHER_RSU, OTHER_RSU, 1) {
-            return;
-        }
-        acknowledge_there(t);
-    }
-}
-
-#[test]
-fn a_signal_reported_beside_the_frames_predicts_who_will_be_stronger_before_anything_is_lost() {
-    let mut t = between_two_rsus();
-    one_fades_and_the_other_comes(&mut t, true);
-    assert_eq!(t.obu.attachment(), attached(OTHER_RSU, OTHER_RSU, 1));
-    acknowledge_there(&mut t);
-    for _ in 0..5 {
-        beat_of_both(&mut t);
-    }
-    let [record] = records(&mut t)[..] else { panic!("not one record") };
-    assert_eq!((record.cause, record.gap.as_millis(), record.lost), (Cause::Predicted, 0, 0));
-}
-
-#[test]
-fn without_a_signal_nothing_is_predicted() {
-    let mut t = between_two_rsus();
-    one_fades_and_the_other_comes(&mut t, false);
-    assert_eq!(t.obu.attachment(), attached(RSU, RSU, 1));
-}
-
-#[test]
-fn the_signal_of_somebody_who_never_spoke_is_nobodys() {
-    let mut t = between_two_rsus();
-    for step in 0..30 {
-        let now = Timestamp::from_millis(t.now);
-        t.obu.handle_signal(now, C, -30);
-        t.obu.handle_signal(now, RSU, -90);
-        beat_of_both(&mut t);
-        assert_eq!(t.obu.attachment(), attached(RSU, RSU, 1), "{step}");
-    }
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod leaving;
 mod many_rsus;
 mod registration;
 mod relay;
+mod signal;
 mod talk;
 mod telling;
 mod unproven_rsu;

@@ -10,7 +10,7 @@ use node_lib::{Mac, NodeId, Timestamp};
 
 use crate::control::route::candidates::Rank;
 
-use super::super::route::{Loss, Predicted, Route, is_better};
+use super::super::route::{Loss, Predicted, Route, ends, is_better};
 use super::super::timing;
 use super::{AttachedVia, Obu};
 
@@ -181,16 +181,15 @@ impl Obu {
         let context = &self.context;
         let (route, other) = (self.routes.get(&ours.rsu)?, self.routes.get(&next.rsu)?);
         let is_there = !next.rank.is_late;
-        let is_better =
-            is_there && is_better(next.rank.cost.saturating_add(RSU_CHANGE_COST), ours.rank.cost);
         let thresholds = context.thresholds;
         let (upstream, there) = (route.upstream_candidate()?, other.upstream_candidate()?);
+        let is_better = is_there
+            && is_better(next.rank.cost.saturating_add(RSU_CHANGE_COST), ours.rank.cost)
+            && !ends(context, now, there);
         // A link that gets bad is as bad for the other RSU.
         let is_another_link = route.upstream() != other.upstream();
-        let yields = context.policy.prediction
-            && is_another_link
-            && is_there
-            && route.yields(context, now, upstream, (other, there));
+        let yields =
+            is_another_link && is_there && route.yields(context, now, upstream, (other, there));
         let changing = &mut self.changing;
         changing.better = is_better.then(|| Predicted::keep(changing.better, next.rsu, now));
         changing.predicted = yields.then(|| Predicted::keep(changing.predicted, next.rsu, now));
@@ -207,13 +206,12 @@ impl Obu {
         {
             Some(Cause::Predicted)
         } else if since_change >= thresholds.rest_for
-            && context.policy.prediction
             && is_another_link
             && is_there
-            && route.is_fading(context, now, upstream)
+            && let Some(cause) = route.why_leave(context, now, upstream)
             && other.prediction(context, now, there).is_strong(&thresholds)
         {
-            Some(Cause::Fading)
+            Some(cause)
         } else {
             None
         }

@@ -178,10 +178,11 @@ impl Obu {
             self.context.neighbours.get(mac).is_some_and(|neighbour| neighbour.heard > at)
         });
         let was_in_doubt = left.is_some_and(|(_, at)| lost_at < at);
-        if record.cause == Cause::Fading && lives {
+        let is_foreseen = matches!(record.cause, Cause::Fading | Cause::Predicted);
+        if is_foreseen && lives {
             // It was slow to answer, not gone.
             (lost_at, record.at_risk) = (now, 0);
-        } else if record.cause == Cause::Fading && was_in_doubt {
+        } else if is_foreseen && was_in_doubt {
             // It left questions unanswered, and has not been heard since: it was dying, and we did
             // not know yet.
             record.cause = Cause::Dead;

@@ -167,7 +167,7 @@ impl Route {
     pub(crate) fn leave(&self, now: Timestamp, cause: Cause) -> Loss {
         let is_doubted = match cause {
             Cause::Dead | Cause::Restarted => true,
-            Cause::Fading => self.asked > timing::DOUBTED_AFTER,
+            Cause::Fading | Cause::Predicted => self.asked > timing::DOUBTED_AFTER,
             // It said so itself, it still works, or we know at once.
             _ => false,
         };

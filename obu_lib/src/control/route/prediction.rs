@@ -3,7 +3,9 @@
 //! Two things are watched of each neighbour ([`crate::control::link::trend`]). Whether its
 //! heartbeats and answers come as they used to: when too much speaks against it, the upstream is
 //! *fading*. And, where the radio reports it, how strong its frames come in: the line through the
-//! last 2 s, extended by half a second, *predicts* who will be stronger before anything is lost.
+//! last 2 s, extended by half a second, *predicts* before anything is lost that the link will end,
+//! because its signal will be weaker than any that is heard, or that it may, and who will be
+//! stronger.
 //! The delay of answers is measured too, but says more about how busy the radio is than about how
 //! far away somebody is, so it decides nothing here. Neither does the slope of the share heard: ten
 //! heartbeats a second are too few for one.
@@ -11,10 +13,12 @@
 //! Every threshold was found by experiment: `docs/performance.md`, "How the thresholds were found".
 
 use node_lib::Timestamp;
+use node_lib::control::event::Cause;
 
 use super::super::context::Context;
 use super::Route;
 use crate::Thresholds;
+use crate::control::link::trend::{Outlook, Signal};
 use crate::control::route::candidates::Candidate;
 
 /// A link as it is and as it will be.
@@ -24,8 +28,9 @@ pub(crate) struct Prediction {
     pub(super) heard: Option<u32>,
     /// How much speaks for the link having got bad, in 1/1000 nat.
     pub(super) strain: u32,
-    /// Signal, where the radio reports it: now and ahead, in 1/100 dBm.
-    pub(super) signal: Option<(i32, i32)>,
+    /// Where the radio reports it.
+    pub(super) signal: Option<Signal>,
+    outlook: Outlook,
 }
 
 impl Route {
@@ -39,11 +44,12 @@ impl Route {
         let neighbour = context.neighbours.get(candidate.mac);
         let window = context.hello_history;
         let heard = neighbour.and_then(|n| n.heard_of_last(window));
-        let signal = neighbour.and_then(|n| n.signal(now, context.thresholds.signal_ahead));
+        let signal = signal_of(context, now, candidate);
         Prediction {
             heard: heard.map(|heard| heard * 100 / window.max(1)),
             strain: self.strain(context, now, candidate),
-            signal: signal.map(|signal| (signal.mean_cdbm, signal.ahead_cdbm)),
+            signal,
+            outlook: outlook(context, signal),
         }
     }
 
@@ -55,18 +61,25 @@ impl Route {
         neighbour.map_or(0, |n| n.strain(now, every).millinats())
     }
 
-    /// The link to a candidate has got bad already.
-    pub(crate) fn is_fading(
+    /// Why to leave the link to a candidate for any that is strong, if there is a reason: it has
+    /// got bad already, or will end.
+    pub(crate) fn why_leave(
         &self,
         context: &Context,
         now: Timestamp,
         candidate: &Candidate,
-    ) -> bool {
-        self.strain(context, now, candidate) >= context.thresholds.fading_millinats
+    ) -> Option<Cause> {
+        if !context.policy.prediction {
+            None
+        } else if self.strain(context, now, candidate) >= context.thresholds.fading_millinats {
+            Some(Cause::Fading)
+        } else {
+            ends(context, now, candidate).then_some(Cause::Predicted)
+        }
     }
 
-    /// The trend says to leave `ours`, a candidate here, for `theirs`, one of `other`: it is no
-    /// further from its RSU, and see [`Prediction::yields_to`].
+    /// The trend says to leave `ours`, a candidate here, for `theirs`, one of `other`: our link may
+    /// end, theirs is no further from its RSU, and see [`Prediction::yields_to`].
     pub(crate) fn yields(
         &self,
         context: &Context,
@@ -75,20 +88,40 @@ impl Route {
         (other, theirs): (&Self, &Candidate),
     ) -> bool {
         // Most are further, and need not be looked at.
-        theirs.advert.cost <= ours.advert.cost && {
-            let theirs = other.prediction(context, now, theirs);
-            self.prediction(context, now, ours).yields_to(&theirs, &context.thresholds)
+        context.policy.prediction && theirs.advert.cost <= ours.advert.cost && {
+            let ours = self.prediction(context, now, ours);
+            ours.outlook != Outlook::Lasts
+                && ours.yields_to(&other.prediction(context, now, theirs), &context.thresholds)
         }
     }
 }
 
+/// How strong a candidate comes in, where the radio tells.
+fn signal_of(context: &Context, now: Timestamp, candidate: &Candidate) -> Option<Signal> {
+    let neighbour = context.neighbours.get(candidate.mac)?;
+    neighbour.signal(now, context.thresholds.signal_ahead)
+}
+
+fn outlook(context: &Context, signal: Option<Signal>) -> Outlook {
+    let known = signal.zip(context.floor.cdbm());
+    known.map_or(Outlook::Lasts, |(signal, floor)| signal.outlook(floor))
+}
+
+/// The link to a candidate will end soon: nobody goes to it because it is better.
+pub(crate) fn ends(context: &Context, now: Timestamp, candidate: &Candidate) -> bool {
+    context.policy.prediction
+        && outlook(context, signal_of(context, now, candidate)) == Outlook::Ends
+}
+
 impl Prediction {
-    /// Worth leaving a fading upstream for.
+    /// Worth leaving a link for that got bad or will end.
     pub(crate) fn is_strong(&self, thresholds: &Thresholds) -> bool {
-        self.heard.is_some_and(|heard| {
-            let has_recovered = self.strain <= RECOVERED_MILLINATS && heard >= RECOVERED_PERCENT;
-            heard >= thresholds.strong_percent || has_recovered
-        })
+        self.outlook != Outlook::Ends
+            && self.heard.is_some_and(|heard| {
+                let has_recovered =
+                    self.strain <= RECOVERED_MILLINATS && heard >= RECOVERED_PERCENT;
+                heard >= thresholds.strong_percent || has_recovered
+            })
     }
 
     /// The trend says to leave this one: `other` will come in clearly stronger, and is strong or at
@@ -96,7 +129,8 @@ impl Prediction {
     fn yields_to(&self, other: &Self, thresholds: &Thresholds) -> bool {
         let margin = thresholds.signal_margin_cdb;
         let is_stronger = self.signal.zip(other.signal).is_some_and(|(ours, theirs)| {
-            theirs.0 - ours.0 >= margin / 2 && theirs.1 - ours.1 >= margin
+            theirs.mean_cdbm - ours.mean_cdbm >= margin / 2
+                && theirs.ahead_cdbm - ours.ahead_cdbm >= margin
         });
         let is_heard = other.heard.is_some_and(|theirs| {
             theirs >= thresholds.strong_percent.min(self.heard.unwrap_or(100))

@@ -11,7 +11,7 @@ use node_lib::{Mac, Timestamp};
 use super::super::context::Context;
 use super::super::timing::{self, Watch};
 use super::Route;
-use super::prediction::Predicted;
+use super::prediction::{Predicted, ends};
 use crate::Thresholds;
 use crate::control::link::neighbour::Neighbour;
 use crate::control::route::candidates::{Candidate, Rank, fresh_for};
@@ -491,19 +491,20 @@ impl Route {
         self.candidates.iter().filter(unproven).map(due).min()
     }
 
-    /// Dead switches at once; better needs margin and time; fading needs a much better alternative.
+    /// Dead switches at once; better needs margin and time; a link that is bad or will end needs a
+    /// strong alternative.
     pub(super) fn consider_better(&mut self, context: &Context, now: Timestamp) {
         let Some(upstream) = self.upstream_candidate().copied() else { return };
         let judge = self.judge(context, now);
         let current = judge.ranker.rank(&upstream);
-        let fading = context.policy.prediction && self.is_fading(context, now, &upstream);
+        let leaves = self.why_leave(context, now, &upstream);
         let mut rising: Option<(Rank, Mac)> = None;
         let mut choice: Option<(Rank, Mac, Cause)> = None;
         let is_suspect = judge.ranker.is_suspect(&upstream);
         // What there is to know of a link lies elsewhere in memory. Most neighbours of a crowd are
         // none to go to however good it is, and need not be asked about it.
         let may_be_chosen = |c: &Candidate| {
-            fading
+            leaves.is_some()
                 || is_suspect
                 || c.advert.cost <= upstream.advert.cost
                 || is_better(judge.ranker.least_cost(c), current.cost)
@@ -523,7 +524,8 @@ impl Route {
                 continue;
             }
             let rank = is_possible(candidate).then(|| judge.ranker.rank(candidate));
-            let is_better = rank.is_some_and(|rank| is_better(rank.cost, current.cost));
+            let is_better = rank.is_some_and(|rank| is_better(rank.cost, current.cost))
+                && !ends(context, now, candidate);
             let since = if is_better { candidate.better_since.or(Some(now)) } else { None };
             if since != candidate.better_since {
                 verdicts.push((candidate.mac, since));
@@ -543,10 +545,10 @@ impl Route {
             let is_due = since.is_some_and(|at| now.since(at) >= better_for);
             let cause = if is_due || is_suspect && !rank.is_suspect {
                 Cause::Better
-            } else if fading
+            } else if let Some(cause) = leaves
                 && self.prediction(context, now, candidate).is_strong(&context.thresholds)
             {
-                Cause::Fading
+                cause
             } else if self.is_predicted(context, now, candidate.mac) {
                 Cause::Predicted
             } else {
@@ -560,9 +562,7 @@ impl Route {
             let is_usable = self.candidates.get(mac).is_some_and(|c| judge.is_usable(c));
             (is_usable && self.is_proven_lately(context, now, mac)).then_some((mac, cause))
         });
-        self.predicted = rising
-            .filter(|_| context.policy.prediction)
-            .map(|(_, mac)| Predicted::keep(self.predicted, mac, now));
+        self.predicted = rising.map(|(_, mac)| Predicted::keep(self.predicted, mac, now));
         for (mac, since) in verdicts {
             if let Some(candidate) = self.candidates.get_mut(mac) {
                 candidate.better_since = since;

@@ -38,6 +38,7 @@ impl Route {
         let is_used = self.upstream == Some(candidate.mac);
         let used = used.filter(|_| !is_used);
         let transmissions = |cost: Cost| milli(cost.transmissions());
+        let dbm = |cdbm: i32| milli(f64::from(cdbm) / 100.0);
         snapshot::KnownCandidate {
             id: candidate.id,
             mac: candidate.mac,
@@ -55,8 +56,8 @@ impl Route {
             proven_ms: neighbour.and_then(|n| n.proven).map(|at| age_ms(now, at)),
             heard_ratio: prediction.heard.map(|percent| milli(f64::from(percent) / 100.0)),
             strain_nat: f64::from(prediction.strain) / 1000.0,
-            signal_dbm: prediction.signal.map(|(is, _)| milli(f64::from(is) / 100.0)),
-            signal_ahead_dbm: prediction.signal.map(|(_, ahead)| milli(f64::from(ahead) / 100.0)),
+            signal_dbm: prediction.signal.map(|signal| dbm(signal.mean_cdbm)),
+            signal_ahead_dbm: prediction.signal.map(|signal| dbm(signal.ahead_cdbm)),
             via: Some(candidate.advert.via).filter(|via| *via != NodeId::NONE),
             children: candidate.children,
             mtu_bytes: candidate.advert.mtu,
