@@ -81,6 +81,22 @@ fn a_link_that_is_far_from_its_end_is_left_for_nobody_however_strong() {
 }
 
 #[test]
+fn where_the_radio_fades_a_link_is_left_for_one_much_stronger_long_before_its_line_ends() {
+    for (off_db, there) in [(0, attached(RSU, RSU, 1)), (2, attached(OTHER_RSU, OTHER_RSU, 1))] {
+        let mut t = between_two_rsus();
+        for step in 0..30_i8 {
+            beat_of_both(&mut t);
+            let now = Timestamp::from_millis(t.now);
+            let off = if step % 2 == 0 { off_db } else { -off_db };
+            t.obu.handle_signal(now, RSU, -70 + off);
+            t.obu.handle_signal(now, OTHER_RSU, -50 + off);
+            acknowledge_there(&mut t);
+        }
+        assert_eq!(t.obu.attachment(), there, "{off_db} dB off the line");
+    }
+}
+
+#[test]
 fn the_signal_of_somebody_who_never_spoke_is_nobodys() {
     let mut t = between_two_rsus();
     for step in 0..30 {

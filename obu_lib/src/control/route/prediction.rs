@@ -4,8 +4,8 @@
 //! heartbeats and answers come as they used to: when too much speaks against it, the upstream is
 //! *fading*. And, where the radio reports it, how strong its frames come in: the line through the
 //! last 2 s, extended by half a second, *predicts* before anything is lost that the link will end,
-//! because its signal will be weaker than any that is heard, or that it may, and who will be
-//! stronger.
+//! because its signal will be weaker than any that is heard; and, where the radio fades and no line
+//! says that, who will be stronger.
 //! The delay of answers is measured too, but says more about how busy the radio is than about how
 //! far away somebody is, so it decides nothing here. Neither does the slope of the share heard: ten
 //! heartbeats a second are too few for one.
@@ -18,7 +18,7 @@ use node_lib::control::event::Cause;
 use super::super::context::Context;
 use super::Route;
 use crate::Thresholds;
-use crate::control::link::trend::{Outlook, Signal};
+use crate::control::link::trend::Signal;
 use crate::control::route::candidates::Candidate;
 
 /// A link as it is and as it will be.
@@ -30,7 +30,8 @@ pub(crate) struct Prediction {
     pub(super) strain: u32,
     /// Where the radio reports it.
     pub(super) signal: Option<Signal>,
-    outlook: Outlook,
+    /// By its signal it will end.
+    ends: bool,
 }
 
 impl Route {
@@ -49,7 +50,7 @@ impl Route {
             heard: heard.map(|heard| heard * 100 / window.max(1)),
             strain: self.strain(context, now, candidate),
             signal,
-            outlook: outlook(context, signal),
+            ends: ends_by(context, signal),
         }
     }
 
@@ -78,8 +79,8 @@ impl Route {
         }
     }
 
-    /// The trend says to leave `ours`, a candidate here, for `theirs`, one of `other`: our link may
-    /// end, theirs is no further from its RSU, and see [`Prediction::yields_to`].
+    /// The trend says to leave `ours`, a candidate here, for `theirs`, one of `other`: it is no
+    /// further from its RSU, and see [`Prediction::yields_to`].
     pub(crate) fn yields(
         &self,
         context: &Context,
@@ -89,9 +90,8 @@ impl Route {
     ) -> bool {
         // Most are further, and need not be looked at.
         context.policy.prediction && theirs.advert.cost <= ours.advert.cost && {
-            let ours = self.prediction(context, now, ours);
-            ours.outlook != Outlook::Lasts
-                && ours.yields_to(&other.prediction(context, now, theirs), &context.thresholds)
+            let theirs = other.prediction(context, now, theirs);
+            self.prediction(context, now, ours).yields_to(&theirs, &context.thresholds)
         }
     }
 }
@@ -102,21 +102,19 @@ fn signal_of(context: &Context, now: Timestamp, candidate: &Candidate) -> Option
     neighbour.signal(now, context.thresholds.signal_ahead)
 }
 
-fn outlook(context: &Context, signal: Option<Signal>) -> Outlook {
-    let known = signal.zip(context.floor.cdbm());
-    known.map_or(Outlook::Lasts, |(signal, floor)| signal.outlook(floor))
+fn ends_by(context: &Context, signal: Option<Signal>) -> bool {
+    signal.zip(context.floor.cdbm()).is_some_and(|(signal, floor)| signal.ends(floor))
 }
 
 /// The link to a candidate will end soon: nobody goes to it because it is better.
 pub(crate) fn ends(context: &Context, now: Timestamp, candidate: &Candidate) -> bool {
-    context.policy.prediction
-        && outlook(context, signal_of(context, now, candidate)) == Outlook::Ends
+    context.policy.prediction && ends_by(context, signal_of(context, now, candidate))
 }
 
 impl Prediction {
     /// Worth leaving a link for that got bad or will end.
     pub(crate) fn is_strong(&self, thresholds: &Thresholds) -> bool {
-        self.outlook != Outlook::Ends
+        !self.ends
             && self.heard.is_some_and(|heard| {
                 let has_recovered =
                     self.strain <= RECOVERED_MILLINATS && heard >= RECOVERED_PERCENT;
@@ -124,12 +122,14 @@ impl Prediction {
             })
     }
 
-    /// The trend says to leave this one: `other` will come in clearly stronger, and is strong or at
-    /// least heard as well as this one.
+    /// The trend says to leave this one: it fades, `other` will come in clearly stronger, and is
+    /// strong or at least heard as well as this one. Where nothing fades, who is stronger is no
+    /// better.
     fn yields_to(&self, other: &Self, thresholds: &Thresholds) -> bool {
         let margin = thresholds.signal_margin_cdb;
         let is_stronger = self.signal.zip(other.signal).is_some_and(|(ours, theirs)| {
-            theirs.mean_cdbm - ours.mean_cdbm >= margin / 2
+            ours.fades()
+                && theirs.mean_cdbm - ours.mean_cdbm >= margin / 2
                 && theirs.ahead_cdbm - ours.ahead_cdbm >= margin
         });
         let is_heard = other.heard.is_some_and(|theirs| {
