@@ -206,7 +206,7 @@ pub struct Signal {
 /// So many standard deviations off its line a frame is at most, in 19 of 20 cases.
 const DEVIATIONS: i32 = 2;
 
-/// From here on a radio fades. Whole dBm alone are 0.3 dB off a line, and radios that fade more than
+/// From here on a radio fades. Whole dBm alone are 0.3 dB off a line, radios that fade more than
 /// 2 dB. Found by experiment: 0.5 to 2 dB are equally good.
 const FADES_CDB: i32 = 100;
 
