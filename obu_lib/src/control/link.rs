@@ -6,6 +6,6 @@
 //! | [`trend`] | where a link is going |
 //! | [`floor`] | how weak a signal may get before its link ends |
 
-pub(crate) mod floor;
+pub mod floor;
 pub mod neighbour;
 pub mod trend;

@@ -9,7 +9,7 @@ use node_lib::time::Timestamp;
 /// No data sheet says so. Radios on the market are better than the standard demands by more or less
 /// than 10 dB, and drivers differ in what they call a dBm. So each node learns it where it is.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SignalFloor {
+pub struct SignalFloor {
     weakest_dbm: Option<i8>,
     weakest_before_dbm: Option<i8>,
     since: Timestamp,
@@ -30,7 +30,7 @@ const HIGHEST_CDBM: i32 = -6_500;
 
 impl SignalFloor {
     /// A frame came in this strong.
-    pub(crate) fn note(&mut self, now: Timestamp, dbm: i8) {
+    pub fn note(&mut self, now: Timestamp, dbm: i8) {
         if now.since(self.since) >= WINDOW {
             self.weakest_before_dbm = self.weakest_dbm.take();
             self.since = now;
@@ -39,7 +39,7 @@ impl SignalFloor {
     }
 
     /// Below this a link ends, in 1/100 dBm; `None` before the first frame.
-    pub(crate) fn cdbm(&self) -> Option<i32> {
+    pub fn cdbm(&self) -> Option<i32> {
         let weakest = self.weakest_dbm.into_iter().chain(self.weakest_before_dbm).min()?;
         Some((i32::from(weakest) * 100 + STEP_CDB).min(HIGHEST_CDBM))
     }
