@@ -68,6 +68,19 @@ fn a_link_whose_signal_will_be_weaker_than_any_that_is_heard_is_left_before_anyt
 }
 
 #[test]
+fn a_link_that_will_end_is_not_left_for_another_that_will() {
+    let mut t = between_two_rsus();
+    for step in 0..30_i8 {
+        beat_of_both(&mut t);
+        let now = Timestamp::from_millis(t.now);
+        t.obu.handle_signal(now, RSU, -81 - 4 * step / 10);
+        t.obu.handle_signal(now, OTHER_RSU, -81 - 4 * step / 10);
+        acknowledge_there(&mut t);
+        assert_eq!(t.obu.attachment(), attached(RSU, RSU, 1), "{step}");
+    }
+}
+
+#[test]
 fn a_link_that_is_far_from_its_end_is_left_for_nobody_however_strong() {
     for (floor, from, fall, there, what) in [
         (-93, -70, 4, -50, "-82 dBm in the end"),
@@ -127,8 +140,11 @@ fn goes_to_an_rsu_that_falls_by(dbm_s: i8) -> bool {
         let now = Timestamp::from_millis(t.now);
         t.obu.handle_signal(now, A, -80);
         t.obu.handle_signal(now, RSU, -82 - dbm_s * step / 10);
+        if t.obu.attachment() == attached(RSU, RSU, 1) {
+            return true;
+        }
     }
-    t.obu.attachment() == attached(RSU, RSU, 1)
+    false
 }
 
 #[test]
