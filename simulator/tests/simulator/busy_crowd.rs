@@ -198,14 +198,17 @@ fn many_rsus_with_few_obus_each_are_a_crowd_all_the_same() {
 /// was lost in these twenty seconds.
 #[test]
 fn a_crowd_whose_rsu_was_away_for_a_second_is_known_again_soon() {
-    for seed in [1, 2] {
+    // What one seed loses in these seconds is chance: 7 to 14 %.
+    let (mut received, mut due) = (0, 0);
+    for seed in 1..=10 {
         let away =
             "fault = [{ at = \"8s\", what = \"restart\", after = \"1s\", node = \"rsu\" }]\n";
         let (all, _) = run(away.to_owned() + &crowd(100), seed);
         println!("RSU away, seed {seed}: {} of {} frames arrived", all.received, all.due);
         assert!(all.due > 3000, "{all:?}");
-        assert!(all.received * 100 >= all.due * 87, "seed {seed}: {all:?}");
+        (received, due) = (received + all.received, due + all.due);
     }
+    assert!(received * 100 >= due * 90, "{received} of {due}");
 }
 
 /// One lost heartbeat makes all behind it ask at once, and their questions are what the next one
