@@ -61,39 +61,6 @@ impl Route {
         let neighbour = context.neighbours.get(candidate.mac);
         neighbour.map_or(0, |n| n.strain(now, every).millinats())
     }
-
-    /// Why to leave the link to a candidate for any that is strong, if there is a reason: it has
-    /// got bad already, or will end.
-    pub(crate) fn why_leave(
-        &self,
-        context: &Context,
-        now: Timestamp,
-        candidate: &Candidate,
-    ) -> Option<Cause> {
-        if !context.policy.prediction {
-            None
-        } else if self.strain(context, now, candidate) >= context.thresholds.fading_millinats {
-            Some(Cause::Fading)
-        } else {
-            ends(context, now, candidate).then_some(Cause::Predicted)
-        }
-    }
-
-    /// The trend says to leave `ours`, a candidate here, for `theirs`, one of `other`: it is no
-    /// further from its RSU, and see [`Prediction::yields_to`].
-    pub(crate) fn yields(
-        &self,
-        context: &Context,
-        now: Timestamp,
-        ours: &Candidate,
-        (other, theirs): (&Self, &Candidate),
-    ) -> bool {
-        // Most are further, and need not be looked at.
-        context.policy.prediction && theirs.advert.cost <= ours.advert.cost && {
-            let theirs = other.prediction(context, now, theirs);
-            self.prediction(context, now, ours).yields_to(&theirs, &context.thresholds)
-        }
-    }
 }
 
 /// How strong a candidate comes in, where the radio tells.
@@ -112,6 +79,35 @@ pub(crate) fn ends(context: &Context, now: Timestamp, candidate: &Candidate) -> 
 }
 
 impl Prediction {
+    /// Why to leave this link for any that is strong, if there is a reason: it has got bad already,
+    /// or will end.
+    pub(crate) fn why_leave(&self, context: &Context) -> Option<Cause> {
+        if !context.policy.prediction {
+            None
+        } else if self.strain >= context.thresholds.fading_millinats {
+            Some(Cause::Fading)
+        } else {
+            self.ends.then_some(Cause::Predicted)
+        }
+    }
+
+    /// The trend says to leave this link, to `ours`, for `theirs`, a candidate of `other`. It is no
+    /// further from its RSU, and see [`Prediction::yields_to`]. Ours fades: where nothing does, who
+    /// is stronger is no better.
+    pub(crate) fn yields(
+        &self,
+        context: &Context,
+        now: Timestamp,
+        ours: &Candidate,
+        (other, theirs): (&Route, &Candidate),
+    ) -> bool {
+        // Most are further, and need not be looked at.
+        context.policy.prediction
+            && theirs.advert.cost <= ours.advert.cost
+            && self.signal.is_some_and(|ours| ours.fades())
+            && self.yields_to(&other.prediction(context, now, theirs), &context.thresholds)
+    }
+
     /// Worth leaving a link for that got bad or will end.
     pub(crate) fn is_strong(&self, thresholds: &Thresholds) -> bool {
         !self.ends
@@ -122,14 +118,12 @@ impl Prediction {
             })
     }
 
-    /// The trend says to leave this one: it fades, `other` will come in clearly stronger, and is
-    /// strong or at least heard as well as this one. Where nothing fades, who is stronger is no
-    /// better.
+    /// The trend says to leave this one: `other` will come in clearly stronger, and is strong or at
+    /// least heard as well as this one.
     fn yields_to(&self, other: &Self, thresholds: &Thresholds) -> bool {
         let margin = thresholds.signal_margin_cdb;
         let is_stronger = self.signal.zip(other.signal).is_some_and(|(ours, theirs)| {
-            ours.fades()
-                && theirs.mean_cdbm - ours.mean_cdbm >= margin / 2
+            theirs.mean_cdbm - ours.mean_cdbm >= margin / 2
                 && theirs.ahead_cdbm - ours.ahead_cdbm >= margin
         });
         let is_heard = other.heard.is_some_and(|theirs| {

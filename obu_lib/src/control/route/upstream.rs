@@ -497,7 +497,8 @@ impl Route {
         let Some(upstream) = self.upstream_candidate().copied() else { return };
         let judge = self.judge(context, now);
         let current = judge.ranker.rank(&upstream);
-        let leaves = self.why_leave(context, now, &upstream);
+        let ours = self.prediction(context, now, &upstream);
+        let leaves = ours.why_leave(context);
         let mut rising: Option<(Rank, Mac)> = None;
         let mut choice: Option<(Rank, Mac, Cause)> = None;
         let is_suspect = judge.ranker.is_suspect(&upstream);
@@ -537,7 +538,7 @@ impl Route {
                         || self.is_worth_asking(context, now, candidate.mac))
             };
             let Some(rank) = rank.filter(|_| may_come()) else { continue };
-            if self.yields(context, now, &upstream, (self, candidate))
+            if ours.yields(context, now, &upstream, (self, candidate))
                 && rising.is_none_or(|(best, _)| rank < best)
             {
                 rising = Some((rank, candidate.mac));
