@@ -253,7 +253,7 @@ impl Obu {
         Some(Attachment {
             rsu: attached.rsu,
             upstream: candidate.id,
-            hops: candidate.advert.distance.hops.saturating_add(1),
+            hops: candidate.hops_through(),
         })
     }
 

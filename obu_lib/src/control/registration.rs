@@ -38,23 +38,24 @@ use telling::{Pending, REPEAT_FIRST, Stage, Telling, Why, Word};
 /// may ask in its name.
 const ASKED_EVERY: Duration = Duration::from_secs(1);
 
-/// A word that is not acknowledged is repeated after [`REPEAT_FIRST`], and waits twice as long each
-/// time, up to this …
+/// A word that is not acknowledged is repeated after [`REPEAT_FIRST`] for each hop, and waits twice
+/// as long each time, up to this …
 const REPEAT_MAX: Duration = Duration::from_millis(320);
 
-/// In a crowd, as long as no frame goes this way, both are so many times as long: 0.3 s at first,
-/// and 5 s at most. Nobody waits for the answer, and repetitions are in the way of answers.
+/// … and in a crowd, as long as no frame goes this way, from that to so many times as long: 0.3 s
+/// at first, and 5 s at most. Nobody waits for the answer, and repetitions are in the way of
+/// answers …
 const REPEAT_SLOWER: u32 = 16;
 
 /// … and after so many the periodic reply has to heal it. An RSU asks nobody who stands by for
 /// clients: that one goes on, as rarely as it replies.
 const ATTEMPTS_MAX: u32 = 12;
 
-/// After so many in a row, 1.3 s if it is always the same, the RSU, or the way to it, does not work
-/// for us, whatever its heartbeats say: another RSU is used if there is one. Where each of six hops
-/// there and back loses every tenth frame, seven are in vain in one case of 200, and over two hops
-/// in one of 1,800. While frames go such a case comes every three seconds
-/// ([`REPLIES_UNACKNOWLEDGED`]).
+/// After so many in a row, 1.6 s if it is always the same, or 2.2 s over many hops, the RSU, or the
+/// way to it, does not work for us, whatever its heartbeats say: another RSU is used if there is
+/// one. Where each of six hops there and back loses every tenth frame, seven are in vain in one
+/// case of 200, and over two hops in one of 1,800. While frames go such a case comes every three
+/// seconds ([`REPLIES_UNACKNOWLEDGED`]).
 const WORDS_IN_VAIN: u32 = 7;
 
 /// Announcements of idle OBUs that went to another RSU, or whose RSU started again, are spread over
@@ -402,11 +403,15 @@ impl Registration {
             pending.stage = Stage::Said;
             pending.attempts += 1;
             // In a crowd the answer takes longer, and another word would make it take longer still.
-            let wait = if is_slow { pending.wait * REPEAT_SLOWER } else { pending.wait };
+            let (first, most) = if is_slow {
+                (REPEAT_MAX, REPEAT_MAX * REPEAT_SLOWER)
+            } else {
+                (REPEAT_FIRST * u32::from(towards.hops), REPEAT_MAX)
+            };
+            let most = if pending.attempts > ATTEMPTS_MAX { reply_every } else { most };
+            let wait = (first * (1 << (pending.attempts - 1).min(ATTEMPTS_MAX))).min(most);
             pending.is_slow = is_slow;
             pending.next = now + context.random.jitter(wait, 25) + context.turn_wait();
-            let most = if pending.attempts < ATTEMPTS_MAX { REPEAT_MAX } else { reply_every };
-            pending.wait = (pending.wait * 2).min(most);
             let word = pending.word;
             self.unanswered += u32::from(is_attached);
             match word {

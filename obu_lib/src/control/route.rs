@@ -447,9 +447,14 @@ impl Route {
         Some(now.min(sent + self.rhythm.tick().saturating_mul(after)))
     }
 
+    /// What is known of this candidate.
+    pub(crate) fn candidate(&self, mac: Mac) -> Option<&Candidate> {
+        self.candidates.get(mac)
+    }
+
     /// Who this candidate is.
     pub(crate) fn id_of(&self, mac: Mac) -> Option<NodeId> {
-        self.candidates.get(mac).map(|candidate| candidate.id)
+        self.candidate(mac).map(|candidate| candidate.id)
     }
 
     /// A neighbour named us as its upstream, or sent something for this RSU through us.

@@ -21,6 +21,8 @@ pub(crate) struct Towards {
     pub(crate) upstream: Mac,
     /// … and who it is.
     pub(crate) via: NodeId,
+    /// Radio hops to the RSU.
+    pub(crate) hops: u8,
     pub(crate) standing: Standing,
     /// Frames go this way: what is sent down must find us at once.
     pub(crate) is_used: bool,

@@ -142,7 +142,7 @@ fn in_a_crowd_who_would_be_better_is_asked_before_those_that_are_known() {
     // upstream; C could be as well; towards the other RSU B is known, and that RSU itself is heard.
     t.obus = 100;
     let mut asked = Vec::new();
-    for n in 1..=300 {
+    for n in 1..=400 {
         t.pass(t.now + 100);
         t.rsu = RSU;
         t.beat(A, 2);

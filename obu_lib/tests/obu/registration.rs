@@ -46,11 +46,11 @@ fn what_nobody_acknowledges_is_repeated_ever_more_rarely_and_not_for_ever() {
     let times = announced_at(&mut t, 10_000);
     assert_eq!(times.len(), 12, "{times:?}");
     let pauses: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert!(pauses[0] <= 26, "the first repetition comes at once: {pauses:?}");
-    for doubling in pauses.windows(2).take(4) {
+    assert!((59..=101).contains(&pauses[0]), "40 ms for each of two hops: {pauses:?}");
+    for doubling in pauses.windows(2).take(2) {
         assert!(doubling[1] * 10 >= doubling[0] * 11, "{pauses:?}");
     }
-    assert!(pauses[4..].iter().all(|pause| (239..=401).contains(pause)), "{pauses:?}");
+    assert!(pauses[2..].iter().all(|pause| (239..=401).contains(pause)), "{pauses:?}");
 }
 
 /// Somebody says that this client is here, and was heard ten seconds ago.
@@ -197,12 +197,12 @@ fn an_answer_to_a_word_we_never_said_makes_us_go_above_it_at_once() {
 #[test]
 fn whoever_invents_answers_does_not_make_us_speak_all_the_time() {
     let mut t = known();
-    for n in 0..40 {
+    for n in 0..80 {
         let epoch = t.announced().last().map_or(1, |(_, _, epoch, _)| *epoch);
         answer(&mut t, epoch + 1, 0, AckStatus::Known);
         t.pass(t.now + 1);
         let epochs: BTreeSet<_> = t.announced().iter().map(|(_, _, epoch, _)| *epoch).collect();
-        assert_eq!(epochs.len(), 1 + n / 20, "after {n} ms");
+        assert_eq!(epochs.len(), 1 + n / 40, "after {n} ms");
     }
 }
 

@@ -88,7 +88,7 @@ fn where_frames_go_a_relay_repeats_it_until_it_is_acknowledged_and_says_every_ot
         t.rsu = RSU;
         t.pass(t.now + 1);
         let first = t.words()[0];
-        live(&mut t, 100);
+        live(&mut t, 400);
         assert!(t.words().len() > 1);
         t.answer(B, first, status);
         t.clear();

@@ -222,10 +222,11 @@ impl Obu {
         out: &mut Replies,
     ) {
         let Some(route) = self.routes.get(&rsu) else { return };
-        let Some(via) = route.id_of(upstream) else { return };
+        let Some(candidate) = route.candidate(upstream) else { return };
+        let (via, hops) = (candidate.id, candidate.hops_through());
         let standing = Standing::Attached;
         let at_risk_10ms = route.at_risk_10ms(&self.context, now);
-        let towards = Towards { rsu, upstream, via, standing, is_used: false, at_risk_10ms };
+        let towards = Towards { rsu, upstream, via, hops, standing, is_used: false, at_risk_10ms };
         let every = route.reply_every();
         self.registration.reply(&mut self.context, now, towards, every, flags, out);
     }

@@ -72,8 +72,9 @@ impl Obu {
         let is_ours = standing == Standing::Attached;
         let is_used = !route.is_idle(now) || is_ours && !self.context.is_idle(now);
         let at_risk_10ms = route.at_risk_10ms(&self.context, now);
+        let hops = upstream.hops_through();
         let (upstream, via) = (upstream.mac, upstream.id);
-        let towards = Towards { rsu, upstream, via, standing, is_used, at_risk_10ms };
+        let towards = Towards { rsu, upstream, via, hops, standing, is_used, at_risk_10ms };
         if self.registration.drive(&mut self.context, now, towards, every, out) {
             self.note_mentioned(now);
         }

@@ -8,8 +8,11 @@ use node_lib::{NodeId, Order, Seq, Timestamp};
 
 use crate::control::announcements::{Acked, Announcements};
 
-/// First repetition of a word that is not acknowledged; each further one waits twice as long.
-pub(super) const REPEAT_FIRST: Duration = Duration::from_millis(20);
+/// First repetition of a word that is not acknowledged, for each radio hop to the RSU; each further
+/// one waits twice as long. Before the RSU can answer, all relays on the way must have said who
+/// their upstream is; repeated sooner, words are in the way of each other's answers. Found by
+/// experiment.
+pub(super) const REPEAT_FIRST: Duration = Duration::from_millis(40);
 
 /// What is to be acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +59,6 @@ pub(super) struct Pending {
     pub(super) since: Seq,
     pub(super) attempts: u32,
     pub(super) next: Timestamp,
-    pub(super) wait: Duration,
     /// It is repeated slowly until it matters.
     pub(super) is_slow: bool,
 }
@@ -91,7 +93,6 @@ impl Telling {
             since: last.next().seq,
             attempts: 0,
             next: at,
-            wait: REPEAT_FIRST,
             is_slow: false,
         });
     }

@@ -76,6 +76,11 @@ impl Candidate {
         fresh_for(interval, self.advert.stride)
     }
 
+    /// Our own distance through it, one more than what it advertises.
+    pub fn hops_through(&self) -> u8 {
+        self.advert.distance.hops.saturating_add(1)
+    }
+
     /// It said goodbye: it still carries what is under way, and must not be chosen.
     pub fn is_leaving(&self) -> bool {
         self.leaving > 0
@@ -185,7 +190,7 @@ impl Ranker<'_> {
             is_suspect: self.is_suspect(candidate),
             is_late: self.is_late(candidate),
             cost: self.cost_over(link, candidate),
-            hops: hops_through(candidate),
+            hops: candidate.hops_through(),
             id: candidate.id,
         }
     }
@@ -202,7 +207,7 @@ impl Ranker<'_> {
 
     fn cost_over(&self, link: Cost, candidate: &Candidate) -> Cost {
         let cost = if self.by_hops {
-            Cost(Cost::ONE.0.saturating_mul(u16::from(hops_through(candidate))))
+            Cost(Cost::ONE.0.saturating_mul(u16::from(candidate.hops_through())))
         } else {
             candidate.advert.cost.saturating_add(link)
         };
@@ -281,11 +286,6 @@ impl Judge<'_> {
     pub fn is_usable(&self, candidate: &Candidate) -> bool {
         self.is_eligible(candidate) && self.is_proven(candidate.mac)
     }
-}
-
-/// Our own distance through it, one more than what it advertises.
-fn hops_through(candidate: &Candidate) -> u8 {
-    candidate.advert.distance.hops.saturating_add(1)
 }
 
 impl Candidates {

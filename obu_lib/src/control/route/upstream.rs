@@ -354,7 +354,7 @@ impl Route {
 
     fn adopt(&mut self, context: &Context, mac: Mac, now: Timestamp) {
         let Some(candidate) = self.candidates.get(mac) else { return };
-        self.last_hops = candidate.advert.distance.hops.saturating_add(1);
+        self.last_hops = candidate.hops_through();
         self.evidence = candidate.heard;
         self.progress = now;
         if self.upstream.is_none() {

@@ -78,7 +78,7 @@ impl Route {
             rsu: self.rsu,
             standing,
             upstream: upstream.map(|upstream| upstream.id),
-            hops: upstream.map(|upstream| upstream.advert.distance.hops.saturating_add(1)),
+            hops: upstream.map(Candidate::hops_through),
             heard_ms: age_ms(now, self.newest_at),
             boot: self.newest.boot.0,
             seq: self.newest.seq.0,

@@ -136,7 +136,7 @@ fn a_relay_through_which_seven_words_stay_unanswered_is_left_for_another() {
     assert_eq!(left_after(&mut t, A, 5000, &heard), None, "all is answered");
     t.tap(CAMERA, SERVER);
     let (after, other) = left_after(&mut t, A, 5000, &heard).expect("nobody answers");
-    assert!((700..=1500).contains(&after) && other == B, "{after} ms, {other}");
+    assert!((1300..=2400).contains(&after) && other == B, "{after} ms, {other}");
     // B brings nothing any more: there is no other than A.
     let alone = t.now;
     while t.obu.attachment() != attached(RSU, A, 2) {
@@ -182,7 +182,7 @@ fn while_frames_go_every_third_reply_is_to_be_acknowledged_and_of_an_idle_vehicl
         let mut replies = Vec::new();
         t.live_until(t.now + 6000);
         t.clear();
-        while replies.len() < 12 {
+        while replies.len() < 15 {
             if speaks {
                 t.tap(CAMERA, SERVER);
             }
@@ -195,7 +195,11 @@ fn while_frames_go_every_third_reply_is_to_be_acknowledged_and_of_an_idle_vehicl
             }
             t.clear();
         }
-        let wanted = replies.iter().filter(|wants| **wants).count();
+        // One may have been sent while nobody had spoken for five seconds.
+        let first = replies.iter().position(|wants| *wants).filter(|at| *at <= 3);
+        assert_eq!(first.is_some(), speaks, "{replies:?}");
+        let of_twelve = &replies[first.unwrap_or(0)..][..12];
+        let wanted = of_twelve.iter().filter(|wants| **wants).count();
         assert_eq!(wanted, if speaks { 4 } else { 0 }, "{replies:?}");
     }
 }
