@@ -186,11 +186,10 @@ impl Obu {
         let is_better = is_there
             && is_better(next.rank.cost.saturating_add(RSU_CHANGE_COST), ours.rank.cost)
             && !ends(context, now, there);
-        let link = route.prediction(context, now, upstream);
         // A link that gets bad is as bad for the other RSU.
         let is_another_link = route.upstream() != other.upstream();
-        let yields =
-            is_another_link && is_there && link.yields(context, now, upstream, (other, there));
+        let link = (is_another_link && is_there).then(|| route.prediction(context, now, upstream));
+        let yields = link.is_some_and(|link| link.yields(context, now, upstream, (other, there)));
         let changing = &mut self.changing;
         changing.better = is_better.then(|| Predicted::keep(changing.better, next.rsu, now));
         changing.predicted = yields.then(|| Predicted::keep(changing.predicted, next.rsu, now));
@@ -207,9 +206,7 @@ impl Obu {
         {
             Some(Cause::Predicted)
         } else if since_change >= thresholds.rest_for
-            && is_another_link
-            && is_there
-            && let Some(cause) = link.why_leave(context)
+            && let Some(cause) = link.and_then(|link| link.why_leave(context))
             && other.prediction(context, now, there).is_strong(&thresholds)
         {
             Some(cause)
