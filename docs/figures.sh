@@ -77,6 +77,7 @@ protocols-town v2xsim protocols $town --seeds 4 --set duration=60s --set radio.a
 protocols-death v2xsim protocols $scenarios/diamond.toml --seeds 20 --set duration=120s --set warm_up=60s $death
 sweep v2xsim sweep $town --scenes 8 --measured 30s --out target/sweep.json || [ \$? -eq 1 ]
 sweep-without-rerouting v2xsim sweep $town --scenes 8 --measured 30s --kind busy --set settings.obu.policy.rerouting=false --set settings.rsu.rerouting=false --out target/sweep-without-rerouting.json || [ \$? -eq 1 ]
+sweep-told v2xsim sweep $town --scenes 8 --measured 30s --kind busy --set radio.reports_unacknowledged=true --out target/sweep-told.json || [ \$? -eq 1 ]
 sweep-ideal v2xsim sweep $town --scenes 8 --measured 30s --kind busy --nodes ideal-routing --out target/sweep-ideal.json
 sweep-ideal-load for n in 2 4 8; do echo \$n frames a second; v2xsim sweep $town --scenes 8 --measured 10s --kind busy --nodes ideal-routing --set flow.frames_per_s=\$n --out target/sweep-load.json | grep -E '│.*(busy|frames lost  |delay p99)'; done
 sweep-ideal-late for every in 300ms 1s 3s; do echo every \$every; v2xsim sweep $town --scenes 8 --measured 10s --kind busy --nodes ideal-routing --set settings.ideal_every=\$every --out target/sweep-late.json | grep -E '│.*(busy|frames lost  |delay p99)'; done
