@@ -4,7 +4,7 @@ use node_lib::control::event::{Cause, Event, HandOver};
 use node_lib::control::node::Node;
 use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::control::heartbeat::HeartbeatReply;
-use node_lib::{Mac, NodeId, Timestamp};
+use node_lib::{Mac, NodeId};
 
 use crate::talk::{
     A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, all_but, attached, id, last, next,
@@ -101,10 +101,7 @@ fn an_rsu_as_good_as_ours_is_told_that_we_may_come_and_gets_no_data() {
 #[test]
 fn who_has_lost_every_way_stands_by_nowhere() {
     let mut t = between_two_rsus();
-    let standby = |t: &Talk| {
-        let snapshot = t.obu.snapshot(Timestamp::from_millis(t.now));
-        snapshot.standby.map(|next| next.rsu)
-    };
+    let standby = |t: &Talk| t.look().standby.map(|next| next.rsu);
     for _ in 0..4 {
         t.pass(t.now + 100);
         t.seq += 1;

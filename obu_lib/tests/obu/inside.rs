@@ -2,14 +2,10 @@
 
 use node_lib::control::event::{Cause, Event};
 use node_lib::control::node::{LinkEvent, Node, Replies};
-use node_lib::control::snapshot::{ClientPort, NodeRole, Obstacle, RouteStanding, Snapshot};
+use node_lib::control::snapshot::{ClientPort, NodeRole, Obstacle, RouteStanding};
 use node_lib::{Mac, Timestamp};
 
 use crate::talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, id};
-
-fn look(t: &Talk) -> Snapshot {
-    t.obu.snapshot(Timestamp::from_millis(t.now))
-}
 
 /// Attached through A and acknowledged; B is one hop from the RSU as well, and never answered.
 fn behind_a_beside_b() -> Talk {
@@ -26,7 +22,7 @@ fn an_attached_obu_says_where_through_whom_and_how_well() {
     t.hear(t.now, C, Heard::Reply { origin: C, seq: 4, hops: 0 });
     let before = t.now;
     t.pass(before + 30);
-    let seen = look(&t);
+    let seen = t.look();
     assert_eq!((seen.id, seen.role, seen.boot), (id(US), NodeRole::Obu, Some(1)));
     let air = seen.air.unwrap();
     assert_eq!((air.mac, air.mtu_bytes, air.is_up, air.is_full), (US, 1500, true, Some(false)));
@@ -49,7 +45,7 @@ fn an_attached_obu_says_where_through_whom_and_how_well() {
 fn each_way_to_an_rsu_says_what_keeps_it_from_being_used() {
     let mut t = behind_a_beside_b();
     t.hear(t.now, RSU, Heard::heartbeat(5, 0));
-    let seen = look(&t);
+    let seen = t.look();
     assert_eq!(seen.routes, t.obu.routes(Timestamp::from_millis(t.now)));
     let [route] = &seen.routes[..] else { panic!("{:?}", seen.routes) };
     assert_eq!((route.rsu, route.standing), (id(RSU), RouteStanding::InUse));
@@ -76,7 +72,7 @@ fn a_neighbour_that_stands_in_no_route_advertises_no_way() {
     t.hear(t.now, C, Heard::Probe { boot: 1 });
     t.hear(t.now, C, Heard::Reply { origin: C, seq: 4, hops: 0 });
     let without_way = |t: &Talk| {
-        let seen = look(t);
+        let seen = t.look();
         let ways = seen.without_way().map(|neighbour| (neighbour.mac, neighbour.obstacles()));
         ways.collect::<Vec<_>>()
     };
@@ -87,7 +83,7 @@ fn a_neighbour_that_stands_in_no_route_advertises_no_way() {
     }
     let no_way = |mac| (mac, vec![Obstacle::NoWay]);
     assert_eq!(without_way(&t), [no_way(A), no_way(B), child()]);
-    assert!(look(&t).routes[0].candidates.is_empty());
+    assert!(t.look().routes[0].candidates.is_empty());
 }
 
 #[test]
@@ -96,7 +92,7 @@ fn an_rsu_without_a_proven_neighbour_has_no_upstream_and_another_is_not_better()
     t.rsu = OTHER_RSU;
     t.hear(t.now, B, Heard::heartbeat(1, 3));
     let standing = |t: &Talk| {
-        let routes = look(t).routes;
+        let routes = t.look().routes;
         routes.into_iter().find(|route| route.rsu == id(OTHER_RSU)).unwrap().standing
     };
     assert_eq!(standing(&t), RouteStanding::NoUpstream);
@@ -108,7 +104,7 @@ fn an_rsu_without_a_proven_neighbour_has_no_upstream_and_another_is_not_better()
 fn before_its_quiet_period_is_over_it_says_how_long_it_still_listens() {
     let mut t = Talk::new();
     t.hear(100, A, Heard::heartbeat(1, 1));
-    let seen = look(&t);
+    let seen = t.look();
     assert_eq!((seen.attached.is_none(), seen.routes[0].standing), (true, RouteStanding::Quiet));
     assert!(seen.routes[0].quiet_for_ms.unwrap() > 0);
 }
@@ -116,9 +112,9 @@ fn before_its_quiet_period_is_over_it_says_how_long_it_still_listens() {
 #[test]
 fn nobody_is_in_range_of_a_radio_that_is_down() {
     let mut t = behind_a_beside_b();
-    assert_eq!(look(&t).neighbours.len(), 2);
+    assert_eq!(t.look().neighbours.len(), 2);
     t.link(LinkEvent::Down);
-    let seen = look(&t);
+    let seen = t.look();
     assert_eq!((seen.neighbours, seen.attached), (Vec::new(), None));
     assert!(!seen.air.unwrap().is_up);
 }
@@ -128,10 +124,10 @@ fn clients_are_shown_with_their_port_and_forgotten_by_address_or_all() {
     let mut t = behind_a_beside_b();
     t.tap(CAMERA, SERVER);
     t.tap(SERVER, CAMERA);
-    let known = |t: &Talk| look(t).clients.iter().map(|client| client.mac).collect::<Vec<_>>();
+    let known = |t: &Talk| t.look().clients.iter().map(|client| client.mac).collect::<Vec<_>>();
     assert_eq!(known(&t), [CAMERA, SERVER]);
     assert!(
-        look(&t)
+        t.look()
             .clients
             .iter()
             .all(|client| client.port == ClientPort::Tap && client.obu.is_none())
@@ -154,7 +150,7 @@ fn without_heartbeats_the_crowd_halves_each_second() {
     let mut t = Talk::new();
     t.obus = 120;
     t.settle(A, 1);
-    let obus = |t: &Talk| look(t).air.unwrap().obus.unwrap();
+    let obus = |t: &Talk| t.look().air.unwrap().obus.unwrap();
     assert_eq!(obus(&t), 120);
     let mut seen = vec![120];
     for _ in 0..8 {
@@ -242,12 +238,12 @@ fn an_obu_says_why_it_wants_to_be_called() {
 fn what_an_obu_does_next_is_told_with_everything_else() {
     let mut t = behind_a_beside_b();
     let due = t.obu.deadline().unwrap();
-    let waits_for = look(&t).waits_for.unwrap();
+    let waits_for = t.look().waits_for.unwrap();
     assert_eq!(waits_for.reason, due.reason);
     assert_eq!(
         u128::from(waits_for.in_ms),
         due.at.since(Timestamp::from_millis(t.now)).as_millis()
     );
     t.shut_down();
-    assert_eq!(look(&t).waits_for.unwrap().reason, "say goodbye");
+    assert_eq!(t.look().waits_for.unwrap().reason, "say goodbye");
 }

@@ -453,6 +453,6 @@ fn what_was_only_mentioned_is_repeated_as_anything_else_once_clients_speak() {
         t.hear(t.now, C, Heard::ProbeFor { rsu: RSU });
     }
     assert_eq!(t.words().len(), 1, "{:?}", t.words());
-    let inside = t.obu.snapshot(Timestamp::from_millis(t.now));
+    let inside = t.look();
     assert!(inside.attached.is_some_and(|to| !to.is_unanswered), "the RSU has had 15 ms");
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use node_lib::control::event::{Attachment, Event};
 use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
 use node_lib::control::radio::HOP_LIMIT;
+use node_lib::control::snapshot::Snapshot;
 use node_lib::messages::control::Control;
 use node_lib::messages::control::position::Position;
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
@@ -149,6 +150,11 @@ impl Talk {
 
     fn at(&self) -> Timestamp {
         Timestamp::from_millis(self.now)
+    }
+
+    /// What whoever looks inside is told.
+    pub(crate) fn look(&self) -> Snapshot {
+        self.obu.snapshot(self.at())
     }
 
     pub(crate) fn hear(&mut self, ms: u64, from: Mac, heard: Heard) {
