@@ -258,14 +258,14 @@ pub(crate) fn prefer_for(interval: Duration) -> Duration {
     interval * 3 / 10
 }
 
-/// For this long a candidate must have been better before it is taken: longer than the slow link
+/// For this long a candidate must have been better before it is taken, as long as the slow link
 /// averages look back, so that one run of luck is not enough. It counts from the last change at the
-/// earliest.
+/// earliest. With 2 s ways are shorter, and what more changes say takes as much of the air.
 pub(crate) const BETTER_FOR: Duration = Duration::from_secs(3);
 
 /// The same, so long after there was no way at all: half of that time. The first way is that of
 /// whoever proved first that it hears us, and may be a long way round; what chose it in haste is
-/// not worth three seconds of patience.
+/// not worth so much patience.
 pub(crate) fn better_for(attached_for: Duration) -> Duration {
     BETTER_FOR.min(attached_for / 2)
 }

@@ -35,6 +35,16 @@ fn a_clearly_better_neighbour_is_taken_sooner_while_the_first_way_is_young() {
     assert_eq!((t.obu.attachment(), causes(&mut t)), (attached(RSU, B, 2), vec![Cause::Better]));
 }
 
+#[test]
+fn a_way_of_nine_hops_is_left_for_one_of_eight() {
+    let mut t = Talk::new();
+    t.settle(A, 8);
+    for _ in 0..60 {
+        beat(&mut t, &[(A, 8), (B, 7)]);
+    }
+    assert_eq!(t.obu.attachment(), attached(RSU, B, 8), "a hop is a hop, however many there are");
+}
+
 /// How long A is upstream while B is one hop nearer, which saves one of four transmissions; in
 /// milliseconds.
 pub(crate) fn until_b_is_taken(t: &mut Talk) -> u64 {
