@@ -46,9 +46,9 @@
 //! *withdrawn* and *restarted* switch at once to the best usable candidate, of the same RSU or of
 //! another. The others happen while the old way still works, and never right after another change.
 //! *Better* needs a margin and three seconds. *Fading* needs that heartbeats stay away more than
-//! they used to, and a strong alternative. *Predicted* needs that another comes in clearly stronger
-//! and the trend says it will. *Goodbye* needs an alternative. Such a change to another RSU waits
-//! until that one expects us, for 300 ms at most.
+//! they used to, a strong alternative, and that no radio tells signals. *Predicted* needs that
+//! another comes in clearly stronger and the trend says it will. *Goodbye* needs an alternative.
+//! Such a change to another RSU waits until that one expects us, for 300 ms at most.
 //!
 //! **Hand-over.** From the change on frames go up the new way. What still comes from the old RSU is
 //! taken: frames for us at any time, floods for 300 ms, compared by content so that each is

@@ -1,11 +1,11 @@
 //! Where links are going, and what follows from it: leaving an upstream before it is lost.
 //!
-//! Two things are watched of each neighbour ([`crate::control::link::trend`]). Whether its
-//! heartbeats and answers come as they used to: when too much speaks against it, the upstream is
-//! *fading*. And, where the radio reports it, how strong its frames come in: the line through the
-//! last 2 s, extended by half a second, *predicts* before anything is lost that the link will end,
-//! because its signal will be weaker than any that is heard; and, where the radio fades and no line
-//! says that, who will be stronger.
+//! Two things are watched of each neighbour ([`crate::control::link::trend`]). How strong its
+//! frames come in, where the radio reports it: the line through the last 2 s, extended by half a
+//! second, *predicts* before anything is lost that the link will end, because its signal will be
+//! weaker than any that is heard; and, where the radio fades and no line says that, who will be
+//! stronger. And, where it does not, whether heartbeats and answers come as they used to: when too
+//! much speaks against it, the upstream is *fading*.
 //! The delay of answers is measured too, but says more about how busy the radio is than about how
 //! far away somebody is, so it decides nothing here. Neither does the slope of the share heard: ten
 //! heartbeats a second are too few for one.
@@ -79,16 +79,16 @@ pub(crate) fn ends(context: &Context, now: Timestamp, candidate: &Candidate) -> 
 }
 
 impl Prediction {
-    /// Why to leave this link for any that is strong, if there is a reason: it has got bad already,
-    /// or will end.
+    /// Why to leave this link for any that is strong, if there is a reason: it will end, or has got
+    /// bad already where no radio tells that it will. Where one does, what gets lost says little of
+    /// a link: on a full channel every link loses.
     pub(crate) fn why_leave(&self, context: &Context) -> Option<Cause> {
         if !context.policy.prediction {
-            None
-        } else if self.strain >= context.thresholds.fading_millinats {
-            Some(Cause::Fading)
-        } else {
-            self.ends.then_some(Cause::Predicted)
+            return None;
         }
+        let is_told = context.floor.cdbm().is_some();
+        let is_bad = !is_told && self.strain >= context.thresholds.fading_millinats;
+        if is_bad { Some(Cause::Fading) } else { self.ends.then_some(Cause::Predicted) }
     }
 
     /// The trend says to leave this link, to `ours`, for `theirs`, a candidate of `other`. It is no

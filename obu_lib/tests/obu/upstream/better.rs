@@ -124,13 +124,21 @@ fn the_one_whose_signal_rises_is_taken_before_the_one_whose_signal_falls_is_lost
     }
 }
 
-#[test]
-fn an_upstream_that_brings_ever_fewer_heartbeats_is_left_for_one_that_brings_all() {
+/// A, the upstream, brings two of three heartbeats no more, for so many of them, and B brings all;
+/// perhaps the radio tells how strong they come in, which stays as it was.
+fn brings_fewer(beats: u32, is_told: bool) -> Talk {
     let mut t = behind_a();
+    let tell = |t: &mut Talk| {
+        for who in [A, B].into_iter().filter(|_| is_told) {
+            t.obu.handle_signal(Timestamp::from_millis(t.now), who, -60);
+        }
+    };
     for _ in 0..80 {
         beat(&mut t, &[(A, 2), (B, 2)]);
+        tell(&mut t);
     }
-    for n in 0..60 {
+    for n in 0..beats {
+        tell(&mut t);
         // It answers at once, as radios try again what is for one addressee.
         for _ in 0..20 {
             t.pass(t.now + 5);
@@ -141,6 +149,12 @@ fn an_upstream_that_brings_ever_fewer_heartbeats_is_left_for_one_that_brings_all
         }
         beat_now(&mut t, if n % 3 == 0 { &[(A, 2), (B, 2)] } else { &[(B, 2)] });
     }
+    t
+}
+
+#[test]
+fn an_upstream_that_brings_ever_fewer_heartbeats_is_left_for_one_that_brings_all() {
+    let mut t = brings_fewer(60, false);
     assert_eq!(t.obu.attachment(), attached(RSU, B, 3));
     let events = t.events();
     let records: Vec<_> = events
@@ -151,6 +165,14 @@ fn an_upstream_that_brings_ever_fewer_heartbeats_is_left_for_one_that_brings_all
         })
         .collect();
     assert_eq!(records, [(Cause::Fading, 0, 0)], "it was slow, and never gone");
+}
+
+#[test]
+fn as_strong_as_before_it_is_left_only_when_another_has_been_better() {
+    assert_eq!(brings_fewer(20, false).obu.attachment(), attached(RSU, B, 3));
+    assert_eq!(brings_fewer(20, true).obu.attachment(), attached(RSU, A, 3), "others lose as much");
+    let mut t = brings_fewer(70, true);
+    assert_eq!((t.obu.attachment(), causes(&mut t)), (attached(RSU, B, 3), vec![Cause::Better]));
 }
 
 #[test]
