@@ -597,18 +597,24 @@ fn answers(neighbour: &Neighbour) -> bool {
     u32::from(neighbour.unanswered) < timing::DOUBTED_AFTER
 }
 
-/// A candidate must save so much to be called better: 0.75 transmissions, however long the way.
-/// Slow link averages over two hops with 10 % loss wander by about 0.15. Of two relays alike one
-/// that two share saves half a transmission over one that nobody shares. A part of what the way
-/// costs would be a whole hop of a long one, and ways would stay a hop too long.
-pub(super) const MARGIN: Cost = Cost(48);
+/// A candidate must save at least 0.75 transmissions to be called better. Slow link averages over
+/// two hops with 10 % loss wander by about 0.15. Of two relays alike one that two share saves half a
+/// transmission over one that nobody shares.
+const MARGIN_LEAST: Cost = Cost(48);
 
 /// Unproven candidates asked at once; by those that have time, one.
 const LOOK_AT_ONCE: usize = 3;
 
+/// So much cheaper than this a candidate has to be to be called better: by an eighth, and
+/// [`MARGIN_LEAST`]. A quarter is a whole hop of a way of four, and ways stay a hop too long. With
+/// no such part all who are many hops away change for each relay that comes nearer.
+pub(super) fn margin_under(cost: Cost) -> Cost {
+    Cost(cost.0.div_ceil(8)).max(MARGIN_LEAST)
+}
+
 /// Better by the margin.
 pub(crate) fn is_better(cost: Cost, than: Cost) -> bool {
-    than.0.saturating_sub(cost.0) >= MARGIN.0
+    Cost(than.0.saturating_sub(cost.0)) >= margin_under(than)
 }
 
 #[cfg(test)]
@@ -616,14 +622,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn better_is_who_saves_the_margin_of_whatever_it_is() {
+    fn better_is_who_costs_seven_eighths_at_most_and_saves_enough() {
         for than in (0..2000).chain(u16::MAX - 100..=u16::MAX) {
-            for by in (0..=than.min(600)).chain([than]) {
-                assert_eq!(
-                    is_better(Cost(than - by), Cost(than)),
-                    by >= MARGIN.0,
-                    "{by} of {than}"
-                );
+            let saves =
+                |by: u16| than.checked_sub(by).map(|cost| is_better(Cost(cost), Cost(than)));
+            for by in (0..600).chain([than / 8, than / 8 + 1, than / 2, than]) {
+                let is_enough = u32::from(by) * 8 >= u32::from(than) && by >= 48;
+                assert_eq!(saves(by), (by <= than).then_some(is_enough), "{by} of {than}");
             }
             assert!(!is_better(Cost(than.saturating_add(1)), Cost(than)), "dearer than {than}");
         }

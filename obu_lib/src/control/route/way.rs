@@ -9,7 +9,7 @@ use crate::control::route::candidates::{Candidate, Judge};
 
 use super::super::context::Context;
 use super::Route;
-use super::upstream::MARGIN;
+use super::upstream::margin_under;
 
 impl Route {
     /// All candidates: usable ones first, and then the best first.
@@ -50,7 +50,7 @@ impl Route {
             link_cost: transmissions(link),
             relay_cost: transmissions(judge.ranker.relay_cost(candidate)),
             margin: used.map(|used| milli(used.transmissions() - rank.cost.transmissions())),
-            margin_needed: used.map(|_| transmissions(MARGIN)),
+            margin_needed: used.map(|used| transmissions(margin_under(used))),
             better_for_ms: candidate.better_since.map(|since| age_ms(now, since)),
             heard_ms: age_ms(now, candidate.heard),
             proven_ms: neighbour.and_then(|n| n.proven).map(|at| age_ms(now, at)),
