@@ -598,8 +598,8 @@ fn answers(neighbour: &Neighbour) -> bool {
 }
 
 /// A candidate must save at least 0.75 transmissions to be called better. Slow link averages over
-/// two hops with 10 % loss wander by about 0.15. Of two relays alike one that two share saves half a
-/// transmission over one that nobody shares.
+/// two hops with 10 % loss wander by about 0.15. Of two relays alike one that two share saves half
+/// a transmission over one that nobody shares.
 const MARGIN_LEAST: Cost = Cost(48);
 
 /// Unproven candidates asked at once; by those that have time, one.
