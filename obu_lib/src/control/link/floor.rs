@@ -38,6 +38,11 @@ impl SignalFloor {
         self.weakest_dbm = Some(self.weakest_dbm.map_or(dbm, |weakest| weakest.min(dbm)));
     }
 
+    /// The radio tells how strong frames come in: it has done so within the last minute.
+    pub fn is_told(&self, now: Timestamp) -> bool {
+        self.weakest_dbm.is_some() && now.since(self.since) < WINDOW * 2
+    }
+
     /// Below this a link ends, in 1/100 dBm; `None` before the first frame.
     pub fn cdbm(&self) -> Option<i32> {
         let weakest = self.weakest_dbm.into_iter().chain(self.weakest_before_dbm).min()?;
@@ -72,5 +77,17 @@ mod tests {
         let mut floor = SignalFloor::default();
         floor.note(at(40), -40);
         assert_eq!(floor.cdbm(), Some(-6500));
+    }
+
+    #[test]
+    fn a_radio_that_tells_no_more_is_known_within_a_minute() {
+        let mut floor = SignalFloor::default();
+        assert!(!floor.is_told(at(1)));
+        for second in 1..100 {
+            floor.note(at(second), -80);
+            assert!(floor.is_told(at(second)), "{second}");
+        }
+        assert!(floor.is_told(at(110)));
+        assert!(!floor.is_told(at(99 + 60)));
     }
 }

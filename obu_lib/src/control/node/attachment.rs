@@ -206,7 +206,7 @@ impl Obu {
         {
             Some(Cause::Predicted)
         } else if since_change >= thresholds.rest_for
-            && let Some(cause) = link.and_then(|link| link.why_leave(context))
+            && let Some(cause) = link.and_then(|link| link.why_leave(context, now))
             && other.prediction(context, now, there).is_strong(&thresholds)
         {
             Some(cause)

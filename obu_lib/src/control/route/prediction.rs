@@ -82,11 +82,11 @@ impl Prediction {
     /// Why to leave this link for any that is strong, if there is a reason: it will end, or has got
     /// bad already where no radio tells that it will. Where one does, what gets lost says little of
     /// a link: on a full channel every link loses.
-    pub(crate) fn why_leave(&self, context: &Context) -> Option<Cause> {
+    pub(crate) fn why_leave(&self, context: &Context, now: Timestamp) -> Option<Cause> {
         if !context.policy.prediction {
             return None;
         }
-        let is_told = context.floor.cdbm().is_some();
+        let is_told = context.floor.is_told(now);
         let is_bad = !is_told && self.strain >= context.thresholds.fading_millinats;
         if is_bad { Some(Cause::Fading) } else { self.ends.then_some(Cause::Predicted) }
     }

@@ -498,7 +498,7 @@ impl Route {
         let judge = self.judge(context, now);
         let current = judge.ranker.rank(&upstream);
         let ours = self.prediction(context, now, &upstream);
-        let leaves = ours.why_leave(context);
+        let leaves = ours.why_leave(context, now);
         let mut rising: Option<(Rank, Mac)> = None;
         let mut choice: Option<(Rank, Mac, Cause)> = None;
         let is_suspect = judge.ranker.is_suspect(&upstream);
