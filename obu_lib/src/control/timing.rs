@@ -260,7 +260,7 @@ pub(crate) fn prefer_for(interval: Duration) -> Duration {
 
 /// For this long a candidate must have been better before it is taken, as long as the slow link
 /// averages look back, so that one run of luck is not enough. It counts from the last change at the
-/// earliest. With 2 s ways are shorter, and what more changes say takes as much of the air.
+/// earliest. With 2 s ways are shorter, and what more changes say takes more than that saves.
 pub(crate) const BETTER_FOR: Duration = Duration::from_secs(3);
 
 /// The same, so long after there was no way at all: half of that time. The first way is that of

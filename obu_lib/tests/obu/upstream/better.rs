@@ -124,8 +124,8 @@ fn the_one_whose_signal_rises_is_taken_before_the_one_whose_signal_falls_is_lost
     }
 }
 
-/// A, the upstream, brings two of three heartbeats no more, for so many of them, and B brings all;
-/// perhaps the radio tells how strong they come in, which stays as it was.
+/// So many heartbeats, of which A, the upstream, brings every third, and B all. The radio may tell
+/// how strong they come in, which stays as it was.
 fn brings_fewer(beats: u32, is_told: bool) -> Talk {
     let mut t = behind_a();
     let tell = |t: &mut Talk| {
