@@ -192,7 +192,7 @@ fn between_with_standby() -> Talk {
     let mut t = Talk::settled_behind(A);
     t.acknowledge(A);
     t.prove_towards(OTHER_RSU, B, 1);
-    live_at(&mut t, 300, [(RSU, A, 1), (OTHER_RSU, B, 1), (OTHER_RSU, E, 1)]);
+    live_at(&mut t, 1000, [(RSU, A, 1), (OTHER_RSU, B, 1), (OTHER_RSU, E, 1)]);
     assert_eq!(t.announced().last(), Some(&(B, OTHER_RSU, 1, true)), "we may go there next");
     t.acknowledge_all();
     t.hear_packet(B, US, withdrawal_of_the_other(B));

@@ -46,7 +46,7 @@ fn a_vehicle_tells_where_it_is_attached_and_how_well() {
     let relay = &seen.neighbours[0];
     assert_eq!((relay.id, relay.mac), (id(RELAY), radio(1)));
     assert!(relay.is_upstream && !relay.is_child);
-    assert_eq!((relay.loss_rx_ratio, relay.link_cost), (Some(0.0), Some(1.0)));
+    assert_eq!((relay.loss_rx_ratio, relay.link_cost), (Some(0.0), Some(1.063)));
     let round_trip = relay.round_trip_us.expect("it was asked");
     assert!((1..100_000).contains(&round_trip), "{round_trip} µs");
     assert_eq!(relay.signal_dbm, None, "this radio does not tell");
@@ -62,7 +62,7 @@ fn a_vehicle_tells_through_whom_it_could_send_and_why_not() {
     assert_eq!((route.rsu, route.standing, route.hops), (id(RSU), RouteStanding::InUse, Some(1)));
     let [rsu, behind] = &route.candidates[..] else { panic!("{:?}", route.candidates) };
     assert!(rsu.is_used && rsu.obstacles.is_empty() && rsu.margin.is_none());
-    assert_eq!((rsu.id, rsu.via, rsu.cost), (id(RSU), None, 1.0));
+    assert_eq!((rsu.id, rsu.via, rsu.cost), (id(RSU), None, 1.063));
     assert_eq!(behind.id, id(BEHIND));
     assert!(behind.obstacles.contains(&Obstacle::ThroughUs), "{behind:?}");
     assert!(behind.margin.expect("the RSU is in use") < 0.0, "it is dearer");

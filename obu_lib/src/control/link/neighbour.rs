@@ -3,7 +3,7 @@
 //! A link has two directions, and only an answer to something we sent proves ours: `send()`
 //! succeeding proves nothing. What we hear is judged by the *hello* number every node counts up
 //! with each heartbeat it sends, so gaps are exact losses. What gets through to the other side is
-//! judged by the share of our probes that are answered.
+//! judged by the share of our probes that are answered, and without those taken to be as much.
 
 use std::time::Duration;
 
@@ -274,17 +274,17 @@ impl Neighbour {
         missed
     }
 
-    /// Expected transmissions until a frame is through and answered: 1 / (share heard × share
-    /// answered of what can be heard), the ETX of De Couto et al., MobiCom 2003, §4.
+    /// Expected transmissions until a frame is through and acknowledged, the ETX of De Couto et
+    /// al., MobiCom 2003, §4: 1 / (share that arrives there × share that comes back).
     ///
-    /// A link too young to judge costs one transmission, and one that has not been asked lately
-    /// what is heard of it.
+    /// What comes back is told by heartbeats. What arrives there, with what comes back, by answers;
+    /// of a link that has not been asked lately, or not often enough, it is taken to be as much.
     pub fn link_cost(&self, now: Timestamp, interval: Duration) -> Cost {
-        let heard = self.received.after(4).unwrap_or(WHOLE);
-        // An answer passes the link both ways, so its share is that of a round trip.
+        let heard = self.received.hit();
+        let likely = heard * heard / WHOLE;
         let lately = self.probed().is_some_and(|at| now.since(at) < interval * PROOF_INTERVALS);
         let answered = self.answered.after(ANSWERED_MIN).filter(|_| lately);
-        let round_trip = answered.unwrap_or(heard).min(heard).max(WHOLE / 64);
+        let round_trip = answered.unwrap_or(likely).min(likely).max(WHOLE / 64);
         let cost = u64::from(Cost::ONE.0) * u64::from(WHOLE) / u64::from(round_trip);
         Cost(u16::try_from(cost).unwrap_or(u16::MAX))
     }
@@ -539,14 +539,32 @@ mod tests {
     }
 
     #[test]
-    fn a_lossy_link_costs_more_in_proportion() {
-        let mut n = neighbour();
-        assert_eq!(n.link_cost(at(0), INTERVAL), Cost::ONE, "too young to judge");
-        for hello in (0..4000).filter(|hello| hello % 2 == 0) {
-            n.note_hello(at(0), hello);
+    fn a_link_costs_what_is_sent_there_and_back() {
+        let cost_of = |hellos: &[u32]| {
+            let mut n = neighbour();
+            hellos.iter().for_each(|hello| n.note_hello(at(0), *hello));
+            n.link_cost(at(0), INTERVAL).transmissions()
+        };
+        // Laplace: (heard + 1) / (due + 2), and the same the other way.
+        let by = |heard: f64, due: f64| ((due + 2.0) / (heard + 1.0)).powi(2);
+        let every = |nth: u32, upto: u32| (0..upto).step_by(nth as usize).collect::<Vec<_>>();
+        for (hellos, expected) in [
+            (every(1, 0), 4.0),
+            (every(1, 1), by(1.0, 1.0)),
+            (every(1, 4), by(4.0, 4.0)),
+            (every(2, 4), by(2.0, 3.0)),
+            (every(1, 400), by(32.0, 32.0)),
+            (every(2, 4000), 4.0),
+        ] {
+            let (cost, heard) = (cost_of(&hellos), hellos.len());
+            assert!((cost / expected - 1.0).abs() < 0.1, "{heard}: {cost} for {expected}");
         }
-        let half_heard = n.link_cost(at(0), INTERVAL).0;
-        assert!((120..=136).contains(&half_heard), "{half_heard}");
+    }
+
+    #[test]
+    fn a_link_that_is_heard_and_brings_no_answer_costs_much() {
+        let mut n = neighbour();
+        (0..100).for_each(|hello| n.note_hello(at(0), hello));
         ask(&mut n, 0, &[false; 64]);
         let cost = n.link_cost(at(64 * 200), INTERVAL);
         assert!(cost > Cost(1000), "nothing is answered: {cost:?}");
@@ -575,19 +593,16 @@ mod tests {
     fn what_was_unanswered_is_forgotten_when_nobody_has_asked_for_long() {
         let mut n = neighbour();
         (0..100).for_each(|hello| n.note_hello(at(0), hello));
+        let heard = n.link_cost(at(0), INTERVAL);
         ask(&mut n, 0, &[[false; 14].as_slice(), &[true]].concat());
-        assert_eq!(n.link_cost(at(2800), INTERVAL), Cost::ONE, "too few to tell");
+        assert_eq!(n.link_cost(at(2800), INTERVAL), heard, "too few to tell");
         ask(&mut n, 3000, &[false, true]);
         assert!(n.link_cost(at(13_199), INTERVAL) > Cost(3 * Cost::ONE.0));
-        assert_eq!(
-            n.link_cost(at(13_200), INTERVAL),
-            Cost::ONE,
-            "ten seconds after the last question"
-        );
+        assert_eq!(n.link_cost(at(13_200), INTERVAL), heard, "ten seconds after the last question");
         ask(&mut n, 30_000, &[true; 16]);
         assert_eq!(
             n.link_cost(at(33_001), INTERVAL),
-            Cost::ONE,
+            heard,
             "what was before does not count again"
         );
     }

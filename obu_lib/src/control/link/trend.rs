@@ -47,8 +47,13 @@ impl Share {
         self.packed >> VALUE_BITS
     }
 
-    /// How likely the next sample is a miss: one half before the first, and never nothing
-    /// (Laplace's rule of succession).
+    /// How likely the next sample is a hit: one half before the first, and never all (Laplace's
+    /// rule of succession).
+    pub(super) fn hit(self) -> u32 {
+        WHOLE - self.miss()
+    }
+
+    /// How likely it is a miss.
     pub(super) fn miss(self) -> u32 {
         ((WHOLE - self.value()) * self.samples() + WHOLE) / (self.samples() + 2)
     }

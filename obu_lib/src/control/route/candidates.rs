@@ -485,8 +485,9 @@ mod tests {
             };
             ranker.rank(s.candidates.get(mac(of)).unwrap()).cost
         };
-        assert_eq!(cost(&s, 2, None), Cost::ONE, "an RSU sends in any case");
-        let way = Cost(2 * Cost::ONE.0);
+        let link = s.neighbours.get(mac(2)).unwrap().link_cost(Timestamp::ZERO, INTERVAL);
+        assert_eq!(cost(&s, 2, None), link, "an RSU sends in any case");
+        let way = link.saturating_add(Cost::ONE);
         for (children, alone, among_them) in [(0, 64, 64), (1, 32, 64), (3, 16, 21), (7, 8, 9)] {
             s.candidates.get_mut(mac(1)).unwrap().children = children;
             assert_eq!(cost(&s, 1, None), way.saturating_add(Cost(alone)), "{children}");

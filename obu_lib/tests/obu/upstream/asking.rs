@@ -60,13 +60,13 @@ fn pass_answering(t: &mut Talk, ms: u64, heard: &[(Mac, u8)]) {
 
 #[test]
 fn who_has_something_to_send_asks_a_better_neighbour_and_who_has_not_waits_for_its_turn() {
-    // Of a hundred OBUs each may ask once in five seconds to keep its candidates proven. Better for
-    // three seconds is what B has to be in any case.
+    // Of three hundred OBUs each may ask once in fifteen seconds to keep its candidates proven. To
+    // be heard often enough, and better for three seconds, is what B has to be in any case.
     let takes_b_soon = |speaks: bool| {
         let mut t = Talk::new();
-        t.obus = 100;
+        t.obus = 300;
         t.settle(A, 2);
-        for n in 0..95 {
+        for n in 0..110 {
             if speaks {
                 t.tap(CAMERA, SERVER);
             }

@@ -36,13 +36,13 @@ fn a_clearly_better_neighbour_is_taken_sooner_while_the_first_way_is_young() {
 }
 
 #[test]
-fn a_way_of_seven_hops_is_left_for_one_of_six() {
+fn a_way_of_six_hops_is_left_for_one_of_five() {
     let mut t = Talk::new();
-    t.settle(A, 6);
+    t.settle(A, 5);
     for _ in 0..60 {
-        beat(&mut t, &[(A, 6), (B, 5)]);
+        beat(&mut t, &[(A, 5), (B, 4)]);
     }
-    assert_eq!(t.obu.attachment(), attached(RSU, B, 6));
+    assert_eq!(t.obu.attachment(), attached(RSU, B, 5));
 }
 
 /// How long A is upstream while B is one hop nearer, which saves one of four transmissions; in
