@@ -541,8 +541,8 @@ fn a_table_of_links_has_a_row_per_pair_in_range_and_one_when_it_leaves() {
     }
 }
 
-/// At 11 s the relay goes to the second RSU. The vehicle behind it stays with the first, to which
-/// the relay still brings it, for 20 s.
+/// While a quarter gets lost between it and the first RSU the relay goes to the second. The vehicle
+/// behind it stays with the first, to which the relay still brings it, for 20 s.
 const TWO_WAYS: &str = r#"
 about = "A relay whose RSU is another than that of the vehicle behind it"
 duration = "40s"
@@ -562,8 +562,8 @@ const THEIR_LINKS: &str = "\
 time_s,from,to,loss,delay_us
 0,rsu1,relay,0,50
 0,relay,rsu1,0,50
-8,rsu1,relay,0.3,50
-8,relay,rsu1,0.3,50
+8,rsu1,relay,0.25,50
+8,relay,rsu1,0.25,50
 8,rsu2,relay,0,50
 8,relay,rsu2,0,50
 30,rsu1,relay,1,50
