@@ -280,6 +280,7 @@ impl Neighbour {
     /// What comes back is told by heartbeats. What arrives there, with what comes back, by answers;
     /// of a link that has not been asked lately, or not often enough, it is taken to be as much.
     pub fn link_cost(&self, now: Timestamp, interval: Duration) -> Cost {
+        // Never all, so there is room for its square.
         let heard = self.received.hit();
         let likely = heard * heard / WHOLE;
         let lately = self.probed().is_some_and(|at| now.since(at) < interval * PROOF_INTERVALS);
