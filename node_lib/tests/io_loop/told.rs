@@ -5,6 +5,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use node_lib::Mac;
+use node_lib::device::signal::reports::WAITING_MAX;
 use node_lib::device::signal::{Reports, Sample};
 use node_lib::messages::control::announcement::Client;
 use node_lib::runtime::Exit;
@@ -26,11 +27,11 @@ fn what_is_measured_beside_the_loop_reaches_the_node() {
     let (reports, remote) = (links.0.clone(), Remote::new());
     let stop = remote.clone();
     let driver = std::thread::spawn(move || {
-        let from = |n: u16| Mac([2, 0, 0, 0, (n >> 8) as u8, n as u8]);
+        let from = |n| Mac([2, 0, 0, 0, 0, n]);
         let heard = |n| (0..n).for_each(|_| told.recv().unwrap());
         // As many as there is room for: the loop takes them all although it is rung once.
-        reports.add((0..256).map(|n| Sample { from: from(n), dbm: -70 }));
-        heard(256);
+        reports.add((0..WAITING_MAX).map(|_| Sample { from: from(6), dbm: -70 }));
+        heard(WAITING_MAX);
         reports.add([Sample { from: from(7), dbm: -71 }]);
         heard(1);
         stop.send(Command::Stop);
@@ -39,8 +40,8 @@ fn what_is_measured_beside_the_loop_reaches_the_node() {
     driver.join().unwrap();
     let told = node.calls.borrow();
     let told: Vec<_> = told.iter().filter(|call| matches!(call, Call::Signal(..))).collect();
-    assert_eq!(told.len(), 257);
-    assert_eq!(told[256], &Call::Signal(Mac([2, 0, 0, 0, 0, 7]), -71));
+    assert_eq!(told.len(), WAITING_MAX + 1);
+    assert_eq!(told[WAITING_MAX], &Call::Signal(Mac([2, 0, 0, 0, 0, 7]), -71));
 }
 
 /// Who is known of an earlier start comes before anything else, what the bridge tells when it does,

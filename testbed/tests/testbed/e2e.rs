@@ -38,6 +38,10 @@ pub(crate) const AREA: Area = Area {
     together: &[
         ("silent_death_of_the_upstream_20_times", fail_over::silent_death_of_the_upstream),
         ("corridor_hands_over_eight_clients", drive::corridor_hands_over_eight_clients),
+        (
+            "a_link_that_fades_is_left_in_time_by_radios_that_try_again",
+            drive::a_link_that_fades_is_left_in_time_by_radios_that_try_again,
+        ),
         ("a_fading_link_is_left_in_time", drive::a_fading_link_is_left_in_time),
         (
             "a_silent_client_is_known_after_a_restart",

@@ -8,8 +8,8 @@
 //!
 //! Neither tells it with the frame itself, so a measurement is an event of its own
 //! ([`Node::handle_signal`](crate::control::node::Node::handle_signal)). A source is asked by a
-//! task beside the packet loop. What it says waits in [`Reports`], averaged by address, until the
-//! loop takes it: so a busy channel costs the loop a few calls per 100 ms, not one per frame.
+//! task beside the packet loop. What it says waits in [`Reports`] until the loop takes it, all at
+//! once: so a busy channel wakes the loop twenty times a second, not with each frame.
 
 pub mod monitor;
 pub mod nl80211;

@@ -16,7 +16,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tracing::{debug, info, warn};
 
 use super::radiotap::{self, FrameSignal};
-use super::reports::{Reports, Sample};
+use super::reports::{Reports, Sample, WAITING_MAX};
 use crate::device::error::{DeviceError, Problem};
 use crate::device::{name, sys};
 
@@ -26,7 +26,7 @@ pub const EVERY: Duration = Duration::from_millis(50);
 const RETRY_EVERY: Duration = Duration::from_secs(1);
 /// Frames of one look at most: ten times what 802.11p carries meanwhile. The rest waits in the
 /// socket.
-const LOOK_MAX: usize = 4096;
+const LOOK_MAX: usize = WAITING_MAX;
 /// What is read of a frame: radiotap headers have some dozen bytes, an 802.11 header 16 up to the
 /// sender's address.
 const HEAD_LEN: usize = 256;

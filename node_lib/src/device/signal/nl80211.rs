@@ -510,7 +510,7 @@ mod tests {
         let survey = Survey { active_ms: 500, busy_ms: 100 };
         let (samples, counters, _) = polled(stations, Ok(Some(survey)));
         let sample = |n, dbm| Sample { from: mac(n), dbm };
-        assert_eq!(samples, [sample(1, -61), sample(2, -70)]);
+        assert_eq!(samples, [sample(1, -60), sample(1, -62), sample(2, -70)]);
         assert_eq!((counters.samples, counters.failures), (3, 1));
         assert_eq!((counters.channel_active_ms, counters.channel_busy_ms), (500, 100));
     }

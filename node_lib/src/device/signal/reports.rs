@@ -1,14 +1,14 @@
 //! Measurements on their way from a source to the loop.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use crate::mac::Mac;
 
-/// Addresses whose measurements wait for the loop; those of more are dropped and counted. As many
-/// as a node has neighbours (`obu_lib`, `link/neighbour.rs`).
-pub const WAITING_MAX: usize = 256;
+/// Measurements that wait for the loop; more are dropped and counted. As many as one look at a
+/// monitor interface brings at most.
+pub const WAITING_MAX: usize = 4096;
 
 /// One measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Sample {
 pub struct SignalCounters {
     /// Measurements taken.
     pub samples: u64,
-    /// Measurements dropped because too many addresses were waiting.
+    /// Measurements dropped because too many were waiting.
     pub overflow: u64,
     /// Times the source could not be asked.
     pub failures: u64,
@@ -67,47 +67,29 @@ pub struct Reports(Arc<Mutex<Waiting>>);
 
 #[derive(Debug, Default)]
 struct Waiting {
-    by_address: BTreeMap<Mac, Sum>,
+    /// The oldest first.
+    samples: VecDeque<Sample>,
     /// For how many per cent of the time between two surveys the channel was busy.
     busy: Option<u8>,
     counters: SignalCounters,
     waker: Option<Waker>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Sum {
-    dbm: i32,
-    count: i32,
-}
-
-impl Sum {
-    fn add(&mut self, dbm: i8) {
-        self.dbm = self.dbm.saturating_add(i32::from(dbm));
-        self.count = self.count.saturating_add(1);
-    }
-
-    /// The mean, rounded to the nearest: every one is below 0.
-    fn mean(self) -> i8 {
-        let count = self.count.max(1);
-        i8::try_from((self.dbm - count / 2) / count).unwrap_or(i8::MIN)
-    }
-}
-
 impl Reports {
-    /// Adds measurements and tells the loop. Several of one address become their mean.
+    /// Adds measurements and tells the loop. Each is passed on as it is: how far frames are apart
+    /// tells whether a radio fades, and the weakest of them where links end.
     pub fn add(&self, samples: impl IntoIterator<Item = Sample>) {
         let waker = {
             let mut waiting = self.lock();
-            for Sample { from, dbm } in samples {
-                let is_full = waiting.by_address.len() >= WAITING_MAX;
-                if is_full && !waiting.by_address.contains_key(&from) {
+            for sample in samples {
+                if waiting.samples.len() < WAITING_MAX {
+                    waiting.counters.samples += 1;
+                    waiting.samples.push_back(sample);
+                } else {
                     waiting.counters.overflow += 1;
-                    continue;
                 }
-                waiting.counters.samples += 1;
-                waiting.by_address.entry(from).or_default().add(dbm);
             }
-            if waiting.by_address.is_empty() { None } else { waiting.waker.take() }
+            if waiting.samples.is_empty() { None } else { waiting.waker.take() }
         };
         if let Some(waker) = waker {
             waker.wake();
@@ -117,8 +99,8 @@ impl Reports {
     /// The next measurement, if there is one.
     pub fn poll(&self, cx: &mut Context<'_>) -> Poll<Sample> {
         let mut waiting = self.lock();
-        match waiting.by_address.pop_first() {
-            Some((from, sum)) => Poll::Ready(Sample { from, dbm: sum.mean() }),
+        match waiting.samples.pop_front() {
+            Some(sample) => Poll::Ready(sample),
             None => {
                 waiting.waker = Some(cx.waker().clone());
                 Poll::Pending
@@ -200,26 +182,24 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_averaged_by_address_and_taken_once() {
+    fn every_measurement_is_passed_on_as_it_is_in_order_and_once() {
         let reports = Reports::default();
         reports.add([sample(2, -60), sample(1, -70), sample(2, -63)]);
-        reports.add([sample(2, -66)]);
-        assert_eq!(take(&reports), [sample(1, -70), sample(2, -63)]);
+        reports.add([sample(2, -90)]);
+        let told = [sample(2, -60), sample(1, -70), sample(2, -63), sample(2, -90)];
+        assert_eq!(take(&reports), told);
         assert_eq!(take(&reports), []);
         assert_eq!(reports.counters().samples, 4);
-        reports.add([sample(1, -70), sample(1, -71)]);
-        assert_eq!(take(&reports), [sample(1, -71)], "-70.5 to the nearest, away from 0");
     }
 
     #[test]
-    fn more_addresses_than_there_is_room_for_are_counted() {
+    fn more_measurements_than_there_is_room_for_are_counted() {
         let reports = Reports::default();
-        let of = |n: usize| Sample { from: Mac([2, 0, 0, 0, (n / 256) as u8, n as u8]), dbm: -1 };
-        reports.add((0..WAITING_MAX + 5).map(of));
-        reports.add([of(0)]);
+        reports.add((0..WAITING_MAX + 5).map(|_| sample(1, -50)));
         assert_eq!(take(&reports).len(), WAITING_MAX);
-        assert_eq!(reports.counters().overflow, 5);
-        reports.add([of(WAITING_MAX)]);
+        let SignalCounters { samples, overflow, .. } = reports.counters();
+        assert_eq!((samples, overflow), (WAITING_MAX as u64, 5));
+        reports.add([sample(1, -50)]);
         assert_eq!(take(&reports).len(), 1, "there is room again");
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use testbed::medium::{self, MediumLinkStep, MediumLinkTrace};
 use testbed::probe::PingStream;
+use testbed::scenes::corridor::drive::Drive;
 use testbed::scenes::corridor::report::Comparison;
 use testbed::scenes::corridor::{Corridor, daemons, scenario, simulated};
 use testbed::{ATTACHMENT_CHANGED, Quality, Testbed};
@@ -29,6 +30,25 @@ pub(crate) fn corridor_hands_over_eight_clients() -> Result<()> {
     comparison.check(&corridor)?;
     let hand_overs = comparison.hand_overs();
     ensure!(hand_overs.len() >= 2, "{hand_overs:?}");
+    Ok(())
+}
+
+/// Radios that try again hide for long what a link loses; by the signal a vehicle leaves it in
+/// time. Its daemon does so where the simulated one does: how far apart frames come in tells that a
+/// radio fades, and a mean over them would hide that.
+pub(crate) fn a_link_that_fades_is_left_in_time_by_radios_that_try_again() -> Result<()> {
+    const SEEDS: u64 = 5;
+    let corridor = Corridor::new(scenario::links(130.0, 0.0, 600.0, 1)?);
+    let causes = |drive: &Drive| {
+        drive.hand_overs().iter().map(|hand_over| hand_over.cause.clone()).collect::<Vec<_>>()
+    };
+    for seed in 0..SEEDS {
+        let simulated = simulated::drive(&corridor, corridor.seed + seed)?;
+        ensure!(causes(&simulated) == ["predicted"; 2], "seed {seed}: {simulated:?}");
+    }
+    let real = daemons::drive(&corridor, &mut |_, _| ())?.drive;
+    ensure!(causes(&real) == ["predicted"; 2], "{:?}", real.changes);
+    ensure!(real.lost() == 0, "{} frames lost", real.lost());
     Ok(())
 }
 
