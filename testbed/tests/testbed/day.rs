@@ -12,8 +12,9 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use tempfile::TempDir;
 use testbed::probe::{PingStream, send_raw};
-use testbed::{Host, Testbed, TestbedNode, wait_until};
+use testbed::{ATTACHMENT_CHANGED, Host, Testbed, TestbedNode, wait_until};
 
 use crate::beds::with_logs;
 use crate::disk::Disk;
@@ -40,6 +41,8 @@ const SETTLED_AFTER: u32 = 12;
 const SETTLED_MIN: u32 = 15;
 /// More clients than a node remembers (512 an OBU, 8,192 an RSU).
 const CLIENTS_EVER: u32 = 9_000;
+/// Events a daemon keeps for its control socket (`control_socket`, `record.rs`).
+const EVENTS_KEPT: usize = 512;
 /// What the rest of the life may add to a daemon's memory.
 const GROWTH_MAX_KIB: u64 = 64;
 
@@ -78,6 +81,12 @@ fn live(minutes: u32, then: impl FnOnce(&Told) -> Result<()>) -> Result<Vec<Stri
     let disk = Disk::new()?;
     nodes.into_iter().for_each(|node| disk.give_to(node));
     disk.set_read_only(true)?;
+    // Without one a daemon keeps nothing of what happens; of daemons that share a path one has it.
+    let sockets = TempDir::new_in(testbed::arena::scratch())?;
+    for node in nodes {
+        let path = sockets.path().join(node.name()).with_extension("sock");
+        node.extra_args.borrow_mut().extend(["--control".to_owned(), path.display().to_string()]);
+    }
     let told =
         nodes.into_iter().map(|node| Told::faster(node, PACE)).collect::<Result<Vec<_>>>()?;
     with_logs(bed, |bed| {
@@ -89,6 +98,7 @@ fn live(minutes: u32, then: impl FnOnce(&Told) -> Result<()>) -> Result<Vec<Stri
         // What a table that is filled for the first time takes is not what a day takes.
         speak(&host, 0..640)?;
         speak(&server, 0..CLIENTS_EVER)?;
+        fill_histories(bed, &rsu, &nodes[1..])?;
         let begun = Instant::now();
         let (mut then, mut early, mut looks) = (Some(then), Vec::new(), Vec::new());
         for minute in 1..=minutes {
@@ -124,6 +134,32 @@ fn live(minutes: u32, then: impl FnOnce(&Told) -> Result<()>) -> Result<Vec<Stri
         }
         Ok(grown)
     })
+}
+
+/// The road-side unit is lost and found until each vehicle's daemon keeps as many events as it ever
+/// will: a day fills a history slowly, and what a full one takes is not what it grows by.
+fn fill_histories(
+    bed: &mut Testbed,
+    rsu: &TestbedNode,
+    vehicles: &[&Rc<TestbedNode>],
+) -> Result<()> {
+    // Five heartbeats of these daemons, and a moment for the machine.
+    const MOMENT: Duration = Duration::from_millis(15);
+    let [relays @ .., _] = vehicles else { bail!("no vehicles") };
+    wait_until("histories are full", Duration::from_secs(120), || {
+        for relay in relays {
+            bed.cut(rsu, relay)?;
+        }
+        std::thread::sleep(MOMENT);
+        for relay in relays {
+            bed.connect(rsu, relay)?;
+        }
+        std::thread::sleep(MOMENT);
+        let changes = vehicles.iter().map(|node| node.times_logged(ATTACHMENT_CHANGED));
+        let least = changes.collect::<Result<Vec<_>>>()?.into_iter().min();
+        Ok(least.filter(|least| *least >= EVENTS_KEPT))
+    })?;
+    Ok(())
 }
 
 /// What must not grow.
