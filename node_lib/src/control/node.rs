@@ -148,13 +148,14 @@ pub trait Node {
     /// A whole Ethernet frame came off the radio.
     fn handle_wire(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies);
 
-    /// What the radio with address `from` sent lately comes in this strong, in dBm.
+    /// A frame of the radio with address `from` came in this strong, in dBm.
     ///
     /// A measurement is an event of its own and not part of a frame, because no interface that
     /// carries Ethernet frames tells the signal with the frame. Drivers report it per station when
     /// asked (nl80211), or with a copy of the frame on a monitor interface (radiotap), before or
-    /// after the frame itself. A driver calls it where the radio tells, at most a few times per 100
-    /// ms for each address, and never where it does not. Addresses the node does not know are
+    /// after the frame itself. A driver calls it once for each measurement, in their order, and
+    /// never where the radio does not tell. It does not average: a node learns from single frames
+    /// whether a radio fades and how weak they may be. Addresses the node does not know are
     /// ignored.
     fn handle_signal(&mut self, _now: Timestamp, _from: Mac, _dbm: i8) {}
 
