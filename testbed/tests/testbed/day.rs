@@ -12,6 +12,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use control_socket::record::EVENTS_KEPT;
 use tempfile::TempDir;
 use testbed::probe::{PingStream, send_raw};
 use testbed::{ATTACHMENT_CHANGED, Host, Testbed, TestbedNode, wait_until};
@@ -41,8 +42,6 @@ const SETTLED_AFTER: u32 = 12;
 const SETTLED_MIN: u32 = 15;
 /// More clients than a node remembers (512 an OBU, 8,192 an RSU).
 const CLIENTS_EVER: u32 = 9_000;
-/// Events a daemon keeps for its control socket (`control_socket`, `record.rs`).
-const EVENTS_KEPT: usize = 512;
 /// What the rest of the life may add to a daemon's memory.
 const GROWTH_MAX_KIB: u64 = 64;
 
@@ -98,7 +97,7 @@ fn live(minutes: u32, then: impl FnOnce(&Told) -> Result<()>) -> Result<Vec<Stri
         // What a table that is filled for the first time takes is not what a day takes.
         speak(&host, 0..640)?;
         speak(&server, 0..CLIENTS_EVER)?;
-        fill_histories(bed, &rsu, &nodes[1..])?;
+        fill_histories(bed, &rsu, &relays, &obu)?;
         let begun = Instant::now();
         let (mut then, mut early, mut looks) = (Some(then), Vec::new(), Vec::new());
         for minute in 1..=minutes {
@@ -141,11 +140,11 @@ fn live(minutes: u32, then: impl FnOnce(&Told) -> Result<()>) -> Result<Vec<Stri
 fn fill_histories(
     bed: &mut Testbed,
     rsu: &TestbedNode,
-    vehicles: &[&Rc<TestbedNode>],
+    relays: &[Rc<TestbedNode>],
+    behind: &Rc<TestbedNode>,
 ) -> Result<()> {
     // Five heartbeats of these daemons, and a moment for the machine.
     const MOMENT: Duration = Duration::from_millis(15);
-    let [relays @ .., _] = vehicles else { bail!("no vehicles") };
     wait_until("histories are full", Duration::from_secs(120), || {
         for relay in relays {
             bed.cut(rsu, relay)?;
@@ -155,7 +154,8 @@ fn fill_histories(
             bed.connect(rsu, relay)?;
         }
         std::thread::sleep(MOMENT);
-        let changes = vehicles.iter().map(|node| node.times_logged(ATTACHMENT_CHANGED));
+        let vehicles = relays.iter().chain([behind]);
+        let changes = vehicles.map(|node| node.times_logged(ATTACHMENT_CHANGED));
         let least = changes.collect::<Result<Vec<_>>>()?.into_iter().min();
         Ok(least.filter(|least| *least >= EVENTS_KEPT))
     })?;
